@@ -1,4 +1,4 @@
-/* Answers: results, errors, and what a tool said. */
+/* Writes answers: results, errors, and the output of tools. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ void mcp_batch_end(struct mcp *m, struct batch *b)
 {
     if (--b->waiting > 0)
         return;
-    if (b->out.len > 0) { /* notifications alone are not answered */
+    if (b->out.len > 0) { /* only notifications have no answer */
         px_buf_putc(&b->out, ']');
         mcp_send(m, &b->out);
     }
@@ -51,7 +51,7 @@ static void add_error(struct px_json *j, int code, const char *words, const char
     px_json_end(j);
 }
 
-/* What stands in an array for an answer that the others have left no room for. */
+/* The replacement in an array for an answer that does not fit. */
 static struct px_buf *no_room(const struct request *r, struct px_buf *out)
 {
     struct px_json j = {.out = out};
@@ -61,7 +61,7 @@ static struct px_buf *no_room(const struct request *r, struct px_buf *out)
     return out;
 }
 
-/* One whole answer; ends the request. */
+/* Sends one complete answer; ends the request. */
 static void answer(struct mcp *m, struct request *r, struct px_buf *out)
 {
     struct batch *b = r->batch;
@@ -155,12 +155,12 @@ void mcp_tool_answer(struct mcp *m, struct request *r, const char *text, size_t 
 int mcp_too_large(bool memory, struct px_err *e)
 {
     if (memory)
-        return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+        return px_no_memory(e);
     (void)px_fail(e, PX_E_LIMIT, 0, "the answer is larger than %d MiB", ANSWER_MAX >> 20);
     return px_fix(e, "Ask for less: a part of the file by offset and max_chars, fewer files, or a narrower pattern.");
 }
 
-/* What is allowed instead is in the words of px_files_message; other errors say what to do in their own. */
+/* px_files_message has what is allowed instead; other errors have a fix. */
 int serve_error(const struct px_files *files, const struct px_err *e, char **ret_words, char **ret_json)
 {
     px_auto_free char *words = NULL;

@@ -1,5 +1,5 @@
-/* Approval: a question to the person at the client (elicitation/create), and what counts as a yes. To a client that
- * began with `initialize` it is a request; to a modern one it is the result of the call, which comes again with the
+/* Approval: asks the user of the client (elicitation/create) and checks the answer. A client that began with
+ * `initialize` gets a request; a modern one gets the question as the result of the call, and calls again with the
  * answer. */
 #include <limits.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int64_t now_msec(void)
     return (int64_t)ts.tv_sec * SECOND + ts.tv_nsec / 1000000;
 }
 
-/* An empty object means forms, since 2025-11-25 beside other modes that have names; before, whatever is in it. */
+/* An empty object means forms; since 2025-11-25 there are other named modes; before, any content means forms. */
 bool mcp_can_elicit(const struct version *version, const json_t *capabilities)
 {
     const json_t *found = json_object_get(capabilities, "elicitation");
@@ -33,7 +33,7 @@ bool mcp_can_elicit(const struct version *version, const json_t *capabilities)
 
 /* ---- the question ---- */
 
-/* All of it, in characters that no terminal obeys and that look like no others: who agrees must know to what. */
+/* The whole command, without control characters and look-alike characters, so that the user knows what to approve. */
 static void add_printable(struct px_buf *out, const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c; c++)
@@ -60,7 +60,7 @@ static int add_call(const struct pending *p, struct px_buf *out)
 static int make_words(const struct pending *p, struct px_buf *out, struct px_err *e)
 {
     if (add_call(p, out) < 0)
-        return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+        return px_no_memory(e);
     if (out->err == 0)
         return 0;
     (void)px_fail(e, PX_E_LIMIT, 0, "the call of %s needs approval, and is too large to be shown to a person",
@@ -104,7 +104,8 @@ static void send_question(struct mcp *m, const struct pending *p, const char *wo
     mcp_send(m, &out);
 }
 
-/* A modern server sends no requests: the question is the answer, and the call comes again with what was said. */
+/* A modern server sends no requests: the question is the result, and the client repeats the call with the user's
+ * answer. */
 static void answer_with_question(struct mcp *m, struct pending *p, const char *words)
 {
     px_auto_buf struct px_buf out = PX_BUF(ANSWER_MAX);
@@ -173,7 +174,7 @@ static bool is_word(const json_t *value, const char *word)
            memcmp(json_string_value(value), word, strlen(word)) == 0;
 }
 
-/* Why it is no; NULL: it is a yes. */
+/* Why it is refused; NULL: approved. */
 static const char *why_not(const json_t *result)
 {
     const json_t *action = json_object_get(result, "action"),
@@ -187,7 +188,7 @@ static const char *why_not(const json_t *result)
     return "the client's answer is not of the kind that was asked for";
 }
 
-/* Nobody waits for the end of a question that was an answer. */
+/* A question that was sent as a result is not pending. */
 static void refuse(struct mcp *m, struct pending *p, const char *why)
 {
     struct px_err e = {0};
@@ -219,7 +220,7 @@ void mcp_hear_person(struct mcp *m, const json_t *doc)
                                          : why_not(json_object_get(doc, "result")));
 }
 
-/* An answer holds for the call that was asked about, not for another one. */
+/* An approval is valid only for the call in the question. */
 void mcp_hear_again(struct mcp *m, struct request *r, const struct tool *tool, const json_t *args,
                     const json_t *params)
 {

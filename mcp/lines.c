@@ -38,7 +38,7 @@ int serve_lines_next(struct serve_lines *l, const char **data, size_t *len, stru
         return 0;
     *ret = (struct serve_line){l->skipping ? NULL : l->line.data, l->skipping ? 0 : l->line.len - 1};
     if (l->skipping)
-        px_buf_done(&l->line); /* a large line does not stay for the next one */
+        px_buf_done(&l->line); /* frees the buffer of a large line */
     l->skipping = false;
     l->line.max = SERVE_LINE_MAX;
     l->line.err = 0;

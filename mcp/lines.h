@@ -1,8 +1,8 @@
-/* mcp/lines.h - messages on a stream, one JSON document a line, from somebody who may send anything.
+/* mcp/lines.h - splits an untrusted stream into messages, one JSON document a line.
  *
- * Why:     what reads the stream must not grow with it: a line has a bound, and so has what a parser makes of one.
+ * Why:     memory must be bounded: a line has a maximum size, and so has its parsed form.
  * Owns:    the bytes of the line that is not complete yet.
- * Mustn't: understand what is said. */
+ * Mustn't: interpret the messages. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,11 +25,11 @@ void serve_lines_init(struct serve_lines *l);
 void serve_lines_done(struct serve_lines *l);
 
 struct serve_line {
-    const char *data; /* until the next call; NULL: the line was too long and is gone */
+    const char *data; /* valid until the next call; NULL: the line was too long and was dropped */
     size_t len;
 };
-/* Takes bytes from *data; 1 with a line (call again), 0 when all of them are used up, -ENOMEM. */
+/* Consumes bytes of *data; 1 with a line (call again), 0 when all are consumed, -ENOMEM. */
 int serve_lines_next(struct serve_lines *l, const char **data, size_t *len, struct serve_line *ret);
 
-/* Whether a document is small enough to be parsed, by its bytes alone: within the bounds above. */
+/* Checks without parsing that a document is within the bounds above. */
 bool serve_lines_small(const char *data, size_t len);

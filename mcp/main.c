@@ -1,4 +1,5 @@
-/* px mcp: the command. Who reads the client's messages is confined before the first; who starts boxes was forked before. */
+/* px mcp: the command. The process that reads the client's messages is confined before the first one; the runner, which
+ * starts boxes, is forked before that. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -38,7 +39,7 @@ struct words {
 
 /* ---- the command line ---- */
 
-/* The environment is wiped before commands run, so that `-e NAME` is filled in now. */
+/* The environment is cleared before commands run, so the value of `-e NAME` is read now. */
 static int fill_env(struct words *w, struct args *a, struct px_err *e)
 {
     w->made = calloc(a->field_count + 1, sizeof *w->made);
@@ -64,8 +65,8 @@ static void words_done(struct words *w)
     px_worker_free(w->worker);
 }
 
-/* Every command's, and the box's that they run in. Same paths as the file tools have, below one directory. The limit of output
- * holds for its beginning and again for its end. */
+/* The policy of the box and of every command. Paths are those of the file tools, below one directory. The output limit
+ * applies to the beginning and again to the end. */
 static int make_policy(void *user, struct px_policy **ret_policy, struct px_err *e)
 {
     const struct words *w = user;
@@ -93,8 +94,7 @@ static int make_policy(void *user, struct px_policy **ret_policy, struct px_err 
     return 0;
 }
 
-/* Everything is in the file: nothing on the command line may say otherwise. A worker without the shell tool has no second
- * process. */
+/* The file has all settings: the command line must not override them. A worker without the shell tool has no runner. */
 static int open_worker(struct words *w, struct px_err *e)
 {
     if (w->roots.count || w->read_only || w->git_writable || w->args->o.preset || w->args->field_count || w->args->o.argc)
@@ -127,7 +127,7 @@ static int open_files(struct words *w, struct px_err *e)
     return r;
 }
 
-/* Whether programs in the box can reach anything; also finds what is wrong with the options before anybody is served. */
+/* Whether programs in the box have a network; also checks the options before the first request. */
 static int look_at_policy(struct words *w, bool *ret_network, struct px_err *e)
 {
     struct px_policy *policy = NULL;
@@ -168,7 +168,7 @@ static int to_runner(void *user, const struct wire_ask *ask, const char *text)
     return ask->len && px_write_full(s->runner, text, ask->len) < 0 ? -1 : 0;
 }
 
-/* The client's streams are not the runner's: who waits for their end must not wait for it. */
+/* Closes the client's streams in the runner: their end of file must not depend on it. */
 static int start_runner(const struct runner_config *config, int *ret_socket, pid_t *ret_pid, struct px_err *e)
 {
     int ends[2];
@@ -195,7 +195,7 @@ static int start_runner(const struct runner_config *config, int *ret_socket, pid
     return 0;
 }
 
-/* Whole answers of what the runner sent so far. */
+/* Handles the complete answers that the runner has sent so far. */
 static int take_answers(struct server *s)
 {
     struct wire_answer head;
@@ -257,15 +257,15 @@ static void serve(struct server *s)
     }
 }
 
-/* From here on this process can work on its files and talk to two descriptors, and that is all. */
+/* From here on this process can only access its files and two descriptors. */
 static int give_up_rights(const struct cli *cli, const struct words *w, struct px_err *e)
 {
-#ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes */
+#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer reserves terabytes */
     struct rlimit limit = {(rlim_t)MEMORY_MAX << 20, (rlim_t)MEMORY_MAX << 20};
     (void)setrlimit(RLIMIT_AS, &limit);
 #endif
     struct sigaction ignore = {.sa_handler = SIG_IGN};
-    (void)sigaction(SIGPIPE, &ignore, NULL); /* a client that is gone is an error of write */
+    (void)sigaction(SIGPIPE, &ignore, NULL); /* a closed client gives EPIPE from write */
     int r = px_files_seal(w->files, e);
     if (r == 0 && cli->verbose >= 0)
         say("px: warning: this kernel has no Landlock; the system call filter and the roots' descriptors hold alone");
@@ -294,11 +294,11 @@ static int run_server(const struct cli *cli, struct words *w, bool network, stru
         if (s.mcp)
             serve(&s);
         else
-            r = px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+            r = px_no_memory(e);
     }
     mcp_free(s.mcp);
     free(s.in);
-    s.runner = px_fd_close(s.runner); /* the runner sees it, ends everything and goes */
+    s.runner = px_fd_close(s.runner); /* the runner sees the end of file, ends everything and exits */
     while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
     return r < 0 ? -1 : 0;

@@ -1,4 +1,4 @@
-/* Messages to requests, and what comes back from the runner. */
+/* Turns messages into requests, and handles the runner's answers. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ int mcp_runner_gone(struct mcp *m)
 
 /* ---- requests ---- */
 
-/* Not answered; what it ran is ended, and nobody is asked any more. */
+/* Sends no answer; ends the command, and withdraws a question. */
 static void cancelled(struct mcp *m, const json_t *params)
 {
     const json_t *id = json_object_get(params, "requestId");
@@ -64,7 +64,7 @@ static void cancelled(struct mcp *m, const json_t *params)
     }
 }
 
-/* -1: it was refused. Whether a request is modern is said by the request itself. */
+/* -1: refused. The request itself shows whether it is modern. */
 static int check_version(struct mcp *m, struct request *r, const json_t *params)
 {
     const json_t *meta = json_object_get(params, "_meta"),

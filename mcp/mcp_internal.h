@@ -1,8 +1,8 @@
 /* mcp/mcp_internal.h - what the parts of the MCP server share.
  *
- * Why:     messages, answers and methods are three things; a request passes through all of them.
+ * Why:     messages, answers and methods are separate files; a request passes through all.
  * Owns:    see mcp/mcp.h.
- * Mustn't: be included but in mcp/. */
+ * Mustn't: be included outside of mcp/. */
 #pragma once
 
 #include <jansson.h>
@@ -18,8 +18,8 @@ enum {
     BATCH_MAX = 64,
     ID_MAX = 1024,
     ANSWER_MAX = 64 << 20,
-    BATCH_REST = 1 << 20, /* of it, for the errors of those that have no room */
-    QUESTION_MAX = 512 << 10, /* for a person: room for any command, each byte of which takes up to four */
+    BATCH_REST = 1 << 20, /* reserved for the errors of answers that do not fit */
+    QUESTION_MAX = 512 << 10, /* for the user: room for any command, whose bytes may take four characters each */
 };
 
 /* Codes of JSON-RPC, and one of MCP. */
@@ -34,14 +34,14 @@ enum {
 
 #define META "io.modelcontextprotocol/"
 
-/* Modern ones say their version in every request, the others agree on one by `initialize`. */
+/* Modern clients send their version in every request, others agree on one by `initialize`. */
 struct version {
     const char *name;
     bool modern, batch;
-    bool elicits; /* has questions of the server to the person at the client */
+    bool elicits; /* supports questions of the server to the user */
 };
 
-/* Answers to the requests of one array, which go out together. */
+/* Answers to the requests of one array, which are sent together. */
 struct batch {
     struct px_buf out;
     size_t waiting; /* one more while the array is still being read */
@@ -50,17 +50,17 @@ struct batch {
 struct request {
     char *id; /* as JSON; NULL: a notification */
     bool modern;
-    bool elicits; /* the client can ask a person */
+    bool elicits; /* the client can ask the user */
     struct batch *batch;
 };
 
 struct pending {
     uint32_t number; /* for the runner, and the id of a question to the client; 0: free */
-    struct request request; /* without id: it was answered by the question, and must come again */
+    struct request request; /* without id: the question was the answer, and the client calls again */
     const struct tool *tool;
-    json_t *args;  /* held, for what is done once a person agreed */
+    json_t *args;  /* kept for the call after the approval */
     bool asking;   /* the client has the question */
-    int64_t until; /* CLOCK_MONOTONIC in milliseconds: when silence is a refusal */
+    int64_t until; /* CLOCK_MONOTONIC in milliseconds: the deadline for the approval */
 };
 
 struct mcp {
@@ -69,9 +69,9 @@ struct mcp {
     struct session session;
     struct serve_lines lines;
     const struct version *legacy; /* agreed upon by `initialize`; NULL: not yet */
-    bool elicits;                 /* and by it the client can ask a person */
+    bool elicits;                 /* and whether that client can ask the user */
     bool runner_gone;
-    bool failed; /* the client is gone, or there is no memory */
+    bool failed; /* the client is closed, or memory is short */
     uint32_t last;
     struct pending pending[PENDING_MAX];
 };
@@ -89,7 +89,7 @@ void mcp_end_result(struct mcp *m, struct request *r, struct px_json *j);
 void mcp_server_info(struct px_json *j, const char *name);
 void mcp_tool_answer(struct mcp *m, struct request *r, const char *text, size_t len, const char *json,
                      bool is_error);
-/* Fills e: what the tool said does not fit into an answer, or into memory. */
+/* Fills e: the tool's output does not fit into an answer, or into memory. */
 int mcp_too_large(bool memory, struct px_err *e);
 void mcp_tool_error(struct mcp *m, struct request *r, const struct px_err *e);
 
@@ -101,23 +101,23 @@ struct method {
     unsigned when;
     void (*run)(struct mcp *m, struct request *r, const json_t *params);
 };
-/* NULL if there is none, or none of that kind. */
+/* NULL if absent or of another type. */
 const struct method *mcp_find_method(const char *name, bool modern);
 const struct version *mcp_find_version(const char *name, bool modern);
 void mcp_add_versions(struct px_json *j, const char *name);
 struct pending *mcp_find_pending(struct mcp *m, uint32_t number);
-/* Ends the waiting; the request is then the caller's. A question that is still open is withdrawn. */
+/* Ends the waiting; the caller then owns the request. An open question is withdrawn. */
 struct request mcp_pending_take(struct mcp *m, struct pending *p);
-/* A person agreed. */
+/* The user approved. */
 void mcp_approved(struct mcp *m, struct pending *p);
 
 /* ---- mcp_approve.c ---- */
 
-/* Whether a client with these capabilities can ask a person. */
+/* Whether a client with these capabilities can ask the user. */
 bool mcp_can_elicit(const struct version *version, const json_t *capabilities);
-/* Sends the question; -1 with an error if it cannot be put. */
+/* Sends the question; -1 with an error if it cannot be sent. */
 int mcp_ask_person(struct mcp *m, struct pending *p, struct px_err *e);
-/* The place of the oldest question that a modern client has not come back with; NULL: there is none. */
+/* The slot of the oldest question that a modern client has not answered; NULL: none. */
 struct pending *mcp_forget_question(struct mcp *m);
 void mcp_withdraw(struct mcp *m, const struct pending *p);
 /* An answer of the client, if it is one to a question of ours. */

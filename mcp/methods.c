@@ -1,4 +1,4 @@
-/* What can be asked for. */
+/* The methods of the server. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static const struct version versions[] = {
     {"2025-03-26", false, true, false}, {"2024-11-05", false, true, false},
 };
 
-/* The list of tools is that of the command line: the same for everybody and for as long as the server lives. */
+/* The list of tools depends only on the command line, and does not change. */
 static void cache_hints(struct px_json *j, const struct request *r)
 {
     if (!r->modern)
@@ -71,7 +71,7 @@ static void do_initialize(struct mcp *m, struct request *r, const json_t *params
     }
     const struct version *v = mcp_find_version(json_string_value(wanted), false);
     m->legacy =
-        v ? v : &versions[1]; /* the client decides whether it can live with the newest of that kind */
+        v ? v : &versions[1]; /* the client decides whether it accepts this version */
     m->elicits = mcp_can_elicit(m->legacy, json_object_get(params, "capabilities"));
     mcp_begin_result(&j, r);
     px_json_text(&j, "protocolVersion", m->legacy->name);
@@ -119,7 +119,7 @@ static void do_list(struct mcp *m, struct request *r, const json_t *params)
     px_auto_buf struct px_buf out = PX_BUF(ANSWER_MAX);
     struct px_json j = {.out = &out};
     if (json_object_get(params,
-                        "cursor")) { /* all of them are on the first page, so that none was ever given out */
+                        "cursor")) { /* the first page has everything, so no cursor was ever returned */
         mcp_refuse(m, r, RPC_PARAMS, "there is no such cursor");
         return;
     }
@@ -147,7 +147,7 @@ struct request mcp_pending_take(struct mcp *m, struct pending *p)
     return r;
 }
 
-/* Does it, or fills call->ask. */
+/* Runs it, or fills call->ask. */
 static int do_tool(struct mcp *m, const struct tool *tool, struct tool_call *call, struct px_err *e)
 {
     if (tool->flags & (TOOL_WRITES | TOOL_DESTROYS) && session_begin(&m->session, m->config.files, e) < 0)
@@ -188,7 +188,7 @@ static int hand_on(struct mcp *m, const struct pending *p, bool approved, struct
     return px_fix(e, "Start the server again.");
 }
 
-/* The request waits for the runner, or for a person. */
+/* The request waits for the runner or for the user. */
 static int wait_for_other(struct mcp *m, const struct request *r, const struct tool *tool, json_t *args,
                           struct px_err *e)
 {
@@ -197,7 +197,7 @@ static int wait_for_other(struct mcp *m, const struct request *r, const struct t
         (void)px_fail(e, PX_E_LIMIT, 0, "%d commands are running or wait for approval already", PENDING_MAX);
         return px_fix(e, "Wait for one of them.");
     }
-    m->last += m->last == UINT32_MAX ? 2 : 1; /* 0 stands for none */
+    m->last += m->last == UINT32_MAX ? 2 : 1; /* 0 means none */
     *p = (struct pending){.number = m->last, .request = *r, .tool = tool, .args = json_incref(args)};
     int done = tool->flags & TOOL_SHELL ? hand_on(m, p, false, e) : mcp_ask_person(m, p, e);
     if (done < 0)
@@ -205,7 +205,7 @@ static int wait_for_other(struct mcp *m, const struct request *r, const struct t
     return done;
 }
 
-/* Files are this process's own; a command is judged and run by the runner. */
+/* This process handles files; the runner checks and runs commands. */
 void mcp_approved(struct mcp *m, struct pending *p)
 {
     struct px_err e = {0};

@@ -1,4 +1,4 @@
-/* Commands in one box: started, watched, their output kept, and ended with the server. */
+/* Runs commands in one box: starts and watches them, stores their output, and ends them with the server. */
 #include "mcp/runner.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 enum {
     JOBS_MAX = 64,
     CHUNK = 64 << 10,
-    QUEUE_MAX = 256 << 20, /* answers that the server has not taken yet: as many as it may have pending */
+    QUEUE_MAX = 256 << 20, /* unsent answers: as many as the server may have pending */
 };
 
 struct job {
@@ -80,7 +80,7 @@ static void job_done(struct job *j)
     *j = (struct job){.out = {-EBADF, -EBADF}, .err = {-EBADF, -EBADF}};
 }
 
-/* A free one; else the background process that ended first, if its output was read or not. */
+/* A free slot; else that of the background process that ended first, even if its output was not read. */
 static struct job *job_new(struct runner *r)
 {
     struct job *oldest = NULL;
@@ -126,7 +126,8 @@ static int command_text(const struct px_box *box, const char *note, struct px_bu
     return 0;
 }
 
-/* A command in the foreground has ended. One that merely says no is an answer; what the sandbox stopped is an error. */
+/* A foreground command has ended. A non-zero exit is a normal answer; a command that the sandbox stopped is an
+ * error. */
 static void tell_end(struct runner *r, struct job *j)
 {
     px_auto_buf struct px_buf text = PX_BUF(WIRE_ANSWER_MAX), out = PX_BUF(WIRE_ANSWER_MAX);
@@ -169,7 +170,7 @@ static void job_ended(struct runner *r, struct job *j)
     j->box = NULL;
 }
 
-/* To the end of a job that was killed. Its output is read meanwhile: the box does not end before somebody took it. */
+/* Waits for a killed job and reads its output: the box does not end before its output is read. */
 static void job_finish(struct runner *r, struct job *j)
 {
     struct px_err e = {0};
@@ -196,7 +197,7 @@ static bool home_alive(struct runner *r)
     return r->home && px_box_step(r->home, &e) == 1;
 }
 
-/* Commands must be gone before their home is. */
+/* Frees the commands before their box. */
 static void home_drop(struct runner *r)
 {
     for (size_t i = 0; i < JOBS_MAX; i++) {
@@ -236,7 +237,7 @@ static int start(struct runner *r, struct job *j, const struct wire_ask *ask, co
         return -1;
     (void)px_fmt(timeout, sizeof timeout, "%ums", ask->timeout_msec);
     int done = px_policy_set(policy, "timeout", ask->timeout_msec ? timeout : "unlimited", e);
-    if (done >= 0 && j->background) /* what is kept has a bound of our own */
+    if (done >= 0 && j->background) /* the stored output has its own limit */
         done = px_policy_set(policy, "output-limit", "unlimited", e);
     if (done >= 0)
         done = px_box_exec(r->home, policy, argv, j->background ? &io : NULL, &j->box, e);
@@ -276,7 +277,7 @@ static void run_words(struct runner *r, const struct wire_ask *ask, const char *
     send_answer(r, ask->number, false, text, strlen(text), json);
 }
 
-/* Of a worker: judged each time, also after a person agreed, and run as the words that were judged. */
+/* With a worker: checks every command, even after an approval, and runs exactly the words that were checked. */
 static void run_judged(struct runner *r, const struct wire_ask *ask, const char *command)
 {
     struct px_err e = {0};
@@ -384,7 +385,7 @@ static void do_cancel(struct runner *r, const struct wire_ask *ask)
 
 /* ---- the loop ---- */
 
-/* One whole record of r->in, if there is one: how many bytes it took; -1: nonsense. */
+/* Handles one complete record of r->in: returns its size; -1: invalid. */
 static ssize_t take_record(struct runner *r)
 {
     struct wire_ask ask;
@@ -467,7 +468,7 @@ static nfds_t watch(struct runner *r, struct pollfd *fds)
     return n;
 }
 
-/* Stepping what is not ready does nothing, so that nobody need know which descriptor was whose. */
+/* Steps all: stepping a box that is not ready does nothing. */
 static void step(struct runner *r)
 {
     struct px_err e = {0};

@@ -15,7 +15,7 @@ enum {
     KEPT_FILES = 20000,               /* whose text is kept */
     KEPT_BYTES = 32 << 20,            /* of all of them */
     KEPT_EACH = 256 << 10,
-    KEPT_SEC = 4,                     /* a cold disk must not hold the first change up for longer */
+    KEPT_SEC = 4,                     /* limits the delay of the first change on a slow disk */
     DIFF_MAX = 1 << 20,               /* of the whole text */
     TOLD_MAX = 10000,                 /* files in one answer */
     FILE_MODE = 0100644,              /* modes are not compared */
@@ -31,11 +31,6 @@ void session_done(struct session *s)
     *s = (struct session){0};
 }
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
-}
-
 /* ---- what is there ---- */
 
 static bool is_below(const char *path, const char *name)
@@ -44,7 +39,7 @@ static bool is_below(const char *path, const char *name)
     return strncmp(path, name, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-/* Whether a path that was found in a root is that root's and not that of one inside it. */
+/* Whether a path found in a root belongs to that root and not to a root inside it. */
 static bool is_of(const struct px_files *files, const char *path, const char *name)
 {
     struct px_files_root root;
@@ -54,7 +49,7 @@ static bool is_of(const struct px_files *files, const char *path, const char *na
     return true;
 }
 
-/* Takes the entries' paths. */
+/* Takes ownership of the entries' paths. */
 static int add_entries(struct session *s, const struct px_files *files, const char *name,
                        struct px_files_entries *found)
 {
@@ -92,14 +87,14 @@ static int look(struct session *s, const struct px_files *files, struct px_err *
         int r = add_entries(s, files, root.name, &found);
         px_files_entries_done(&found);
         if (r < 0)
-            return no_memory(e);
+            return px_no_memory(e);
     }
     if (s->count)
         qsort(s->files, s->count, sizeof *s->files, by_path);
     return 0;
 }
 
-/* The bytes of a file that is not larger than max, which `size` says but need not keep to; NULL if it is, or cannot be read. */
+/* Reads a file of at most max bytes (`size` is only a hint); NULL if it is larger or unreadable. */
 static char *read_bytes(const struct px_files *files, const struct session_file *f, size_t max, size_t *ret_len)
 {
     struct px_err e = {0};
@@ -157,8 +152,8 @@ struct telling {
     struct px_json json;
     size_t told;
     struct px_diff_budget budget;
-    const char *cut; /* why this is not all; NULL: it is */
-    bool unknown;    /* whether it is all cannot be seen */
+    const char *cut; /* why the list is incomplete; NULL: it is complete */
+    bool unknown;    /* completeness is unknown */
 };
 
 static void tell_file(struct telling *t, const char *path, const char *change, const struct px_diff_side *before,
@@ -198,7 +193,7 @@ static void tell_added(struct telling *t, const struct session_file *new)
     tell_file(t, new->path, "added", &none, &after, data != NULL);
 }
 
-/* A file that was merely replaced by the same is not told. */
+/* A file replaced by one with the same content is not reported. */
 static void tell_changed(struct telling *t, const struct session_file *old, const struct session_file *new)
 {
     struct px_diff_side before = {old->data, old->len, FILE_MODE}, after = {.mode = FILE_MODE};
@@ -209,7 +204,7 @@ static void tell_changed(struct telling *t, const struct session_file *old, cons
     tell_file(t, new->path, "changed", &before, &after, data != NULL);
 }
 
-/* Both lists are sorted. Where one was cut, what it does not have says nothing. */
+/* Both lists are sorted. Where one is truncated, missing entries mean nothing. */
 static void compare(struct telling *t, const struct session *old, const struct session *new)
 {
     for (size_t i = 0, k = 0; i < old->count || k < new->count;) {
@@ -248,14 +243,14 @@ static void finish(struct telling *t)
         px_buf_printf(t->text, "... (%s)\n", t->cut);
 }
 
-/* Where a path leads. With a slash behind it, so that the name of a root is one, too. */
+/* The target of a path. Appends a slash, so that a root's name alone is a path, too. */
 static int find_place(const struct px_files *files, const char *path, char **ret_place, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(2 * strlen(path) + 2);
     struct px_files_stat st;
     px_buf_printf(&text, "%s/", path);
     if (text.err < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_files_resolve(files, px_buf_text(&text), ret_place, &st, e) < 0)
         return -1;
     size_t n = strlen(*ret_place);

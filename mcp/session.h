@@ -1,8 +1,8 @@
-/* mcp/session.h - what lay in the writable roots before a session's first change, and how it differs now.
+/* mcp/session.h - the files of the writable roots before a session's first change, and the differences since.
  *
- * Why:     a model that has written files and run commands must be able to see what became of it all, whoever did it.
- * Owns:    a list of the files as they were, and the texts of those that are small enough.
- * Mustn't: follow anything but what px/files.h gives, or keep more than its bounds, however much lies there. */
+ * Why:     a model must be able to see all changes of its session, by tools and by commands.
+ * Owns:    a list of the original files, and the content of small ones.
+ * Mustn't: access files except through px/files.h, or store more than its limits. */
 #pragma once
 
 #include <px/files.h>
@@ -20,11 +20,11 @@ struct session {
     struct session_file *files; /* sorted by path */
     size_t count;
     bool begun;
-    bool cut; /* there is more than was looked at */
+    bool cut; /* there are more files than were read */
 };
 
 void session_done(struct session *s);
-/* Looks at the roots, once: before the first thing that may change them. */
+/* Reads the roots once, before the first possible change. */
 int session_begin(struct session *s, const struct px_files *files, struct px_err *e);
 /* What differs now, at a path and below it (NULL: everywhere): a diff, and a JSON object. */
 int session_diff(const struct session *s, const struct px_files *files, const char *path, struct px_buf *text,

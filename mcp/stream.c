@@ -37,7 +37,7 @@ int stream_open(struct stream *s)
 static void stream_keep(struct stream *s, const char *data, size_t len)
 {
     s->total += len;           /* len is CHUNK at most, which is less than half of what is kept */
-    if (s->len + len > KEPT) { /* half of it goes at once, so that not every byte moves all others */
+    if (s->len + len > KEPT) { /* drops half at once, so that not every byte causes a move */
         size_t keep = s->len < KEPT / 2 ? s->len : KEPT / 2;
         memmove(s->data, s->data + s->len - keep, keep);
         s->len = keep;

@@ -1,6 +1,6 @@
 /* mcp/stream.h - the output of a process in the background: a pipe, and the latest bytes of it.
  *
- * Why:     nobody says when somebody will ask for it, or whether anybody will.
+ * Why:     the client may read it at any time, or never.
  * Owns:    both ends of the pipe and the bytes.
  * Mustn't: keep more than its bound, or block. */
 #pragma once
@@ -11,7 +11,7 @@
 struct px_buf;
 struct px_json;
 
-/* The latest bytes of a stream, and how far they were told. */
+/* The latest bytes of a stream, and how far they were returned. */
 struct stream {
     int read, write; /* a pipe: the box's bytes come in at `write`; -EBADF: none */
     char *data;
@@ -21,8 +21,9 @@ struct stream {
 
 int stream_open(struct stream *s); /* -errno; stream_close and free(data) in any case */
 void stream_close(struct stream *s);
-/* Takes what is in the pipe, but not for ever. */
+/* Reads from the pipe, a bounded amount. */
 void stream_read(struct stream *s);
-/* What was not told yet and is still there: as a member of an object, with the number of bytes that are lost, and as text. */
+/* Returns the stored bytes that were not returned yet: as a member of an object, with the number of lost bytes, and as
+ * text. */
 void stream_tell(struct stream *s, const char *name, const char *lost_name, struct px_json *j,
                  struct px_buf *text);

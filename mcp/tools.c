@@ -99,7 +99,7 @@ const struct tool tools[] = {
 };
 /* clang-format on */
 
-/* The rules are about operations of px/files.h and the shell; the list of roots, and processes that run already, have none. */
+/* Rules exist for operations of px/files.h and the shell, not for the list of roots and for running processes. */
 enum px_approval tools_rule(const struct tool_set *set, const struct tool *tool)
 {
     const char *name = tool->run == tool_execute ? "shell" : tool->op;
@@ -177,7 +177,7 @@ static void list_output(const struct tool *t, struct px_json *j)
     px_json_value(j, "outputSchema", px_buf_text(&out));
 }
 
-/* A tool of the runner that only looks changes nothing; a command may do whatever the box allows. */
+/* A read-only tool of the runner changes nothing; a command may do whatever the box allows. */
 static void list_annotations(const struct tool_set *set, const struct tool *t, struct px_json *j)
 {
     bool changes = t->flags & (TOOL_WRITES | TOOL_DESTROYS);
@@ -230,7 +230,7 @@ static bool fits(enum tool_type type, const json_t *value)
     case TOOL_TEXTS:
         return all_texts(value);
     default:
-        return json_is_array(value); /* what is in it is checked where it is used */
+        return json_is_array(value); /* its content is checked where it is used */
     }
 }
 

@@ -1,6 +1,6 @@
-/* mcp/tools.h - the tools of the MCP server: one table for what is listed, what is checked and what is done.
+/* mcp/tools.h - the tools of the MCP server: one table for listing, checking and running.
  *
- * Why:     a schema that is written down beside the code that checks it will differ from it some day.
+ * Why:     a schema that is separate from the code that checks it would diverge.
  * Owns:    nothing.
  * Mustn't: know of messages, ids or versions. */
 #pragma once
@@ -16,14 +16,14 @@
 enum tool_type { TOOL_TEXT, TOOL_NUMBER, TOOL_FLAG, TOOL_TEXTS, TOOL_EDITS };
 
 struct tool_arg {
-    const char *name; /* as clients say it; NULL past the end */
+    const char *name; /* as clients name it; NULL past the end */
     enum tool_type type;
     bool required;
     const char *member; /* of a request to px/files.h; NULL: the tool's own */
     const char *help;
 };
 
-/* What one call has and gives. */
+/* The input and output of one call. */
 struct tool_call {
     const struct px_files *files;
     struct session *session;
@@ -37,7 +37,7 @@ struct tool_call {
 enum tool_flags {
     TOOL_WRITES = 1 << 0,   /* not there with --read-only */
     TOOL_DESTROYS = 1 << 1, /* may change or remove what was there */
-    TOOL_AGAIN = 1 << 2,    /* doing it twice is doing it once */
+    TOOL_AGAIN = 1 << 2,    /* idempotent */
     TOOL_SHELL = 1 << 3,    /* for the runner */
 };
 
@@ -59,15 +59,15 @@ struct tool_set {
     bool read_only, shell;
     const struct px_worker *worker; /* whose tool_rules hold; NULL: none */
 };
-/* What the worker's tool_rules say of it. A tool that is blocked is not there. Commands are judged by the runner as well. */
+/* The verdict of the worker's tool_rules. A blocked tool is not listed. The runner also checks commands. */
 enum px_approval tools_rule(const struct tool_set *set, const struct tool *tool);
 const struct tool *tools_find(const struct tool_set *set, const char *name);
 /* {"tools":[...] without the brace that would close it, for what a version adds. */
 struct px_json;
 void tools_list(const struct tool_set *set, struct px_json *j);
-/* Arguments that are not what the table says. */
+/* Fails for arguments that do not match the table. */
 int tools_check(const struct tool *tool, const json_t *args, struct px_err *e);
-/* Does it, or fills call->ask; 0 or -1 with an error for the model. */
+/* Runs it, or fills call->ask; 0 or -1 with an error for the model. */
 int tools_run(const struct tool *tool, struct tool_call *call, struct px_err *e);
 
 /* ---- tools_files.c and tools_shell.c: those that are more than one operation ---- */

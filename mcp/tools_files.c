@@ -1,4 +1,4 @@
-/* Tools that work on files: arguments to a request of px/files.h, and its answer to what a model reads. */
+/* File tools: converts arguments to a request of px/files.h, and its answer to text for the model. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,11 +9,6 @@
 #include "mcp/tools.h"
 
 enum { PATHS_MAX = 64, TREE_LEVELS_MAX = 200 };
-
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
-}
 
 /* The arguments under the names of px/files.h; those of the tool itself are left out. */
 static json_t *make_request(const struct tool *tool, const json_t *args)
@@ -29,16 +24,16 @@ static json_t *make_request(const struct tool *tool, const json_t *args)
     return request;
 }
 
-/* Takes the request. */
+/* Takes ownership of the request. */
 static int ask(const struct px_files *files, const char *op, json_t *request, struct px_files_answer *ret,
                struct px_err *e)
 {
     px_auto_free char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
     json_decref(request);
-    return text ? px_files_call_json(files, op, text, strlen(text), ret, e) : no_memory(e);
+    return text ? px_files_call_json(files, op, text, strlen(text), ret, e) : px_no_memory(e);
 }
 
-/* Takes the answer. */
+/* Takes ownership of the answer. */
 static int tell(struct tool_call *call, struct px_files_answer *a, bool with_text)
 {
     if (with_text)
@@ -54,7 +49,7 @@ int tool_files(const struct tool *tool, struct tool_call *call, struct px_err *e
     return ask(call->files, tool->op, make_request(tool, call->args), &a, e) < 0 ? -1 : tell(call, &a, true);
 }
 
-/* The answer as a document, with its text already told; NULL with an error. */
+/* The answer as a document; its text is already in the output. NULL with an error. */
 static json_t *ask_document(const struct tool *tool, struct tool_call *call, json_t *request,
                             struct px_err *e)
 {
@@ -64,7 +59,7 @@ static json_t *ask_document(const struct tool *tool, struct tool_call *call, jso
     json_t *doc = json_loads(a.json, JSON_ALLOW_NUL, NULL);
     (void)tell(call, &a, false);
     if (!doc)
-        (void)no_memory(e);
+        (void)px_no_memory(e);
     return doc;
 }
 
@@ -109,7 +104,7 @@ static void cut_lines(const char *data, size_t len, uint64_t lines, bool last, s
     *end = len;
     if (last) {
         size_t at =
-            len - (len > 0 && data[len - 1] == '\n'); /* the end of the last line does not begin one */
+            len - (len > 0 && data[len - 1] == '\n'); /* the final newline does not start a line */
         while (at > 0 && (data[at - 1] != '\n' || --lines > 0))
             at--;
         *begin = at;
@@ -239,7 +234,7 @@ static void add_truncated(struct tool_call *call, const json_t *doc)
 
 static int all_roots(struct tool_call *call, bool nested);
 
-/* "." and "" stand for all roots, whose names are then what is listed. */
+/* "." and "" mean all roots, whose names are then listed. */
 static bool wants_roots(const struct tool_call *call)
 {
     const char *path = json_string_value(json_object_get(call->args, "path"));
@@ -287,7 +282,7 @@ int tool_roots(const struct tool *tool, struct tool_call *call, struct px_err *e
 
 /* ---- a tree ---- */
 
-/* Where the children of a path go: the array of the longest directory above it that was listed. Borrowed. */
+/* The array for the children of a path: that of its nearest listed parent. Borrowed. */
 static json_t *parent_of(json_t *places, const char *path, json_t *top)
 {
     const char *slash = strrchr(path, '/');
@@ -322,8 +317,8 @@ static size_t levels(const char *path)
     return n;
 }
 
-/* A directory comes before what lies in it: the entries are sorted. Each level indents all that is below it, so the text
- * of a deep tree grows with the square of its depth; what is deeper than the bound is in the list of paths alone. */
+/* Entries are sorted, so a directory comes before its content. Indentation makes the text of a deep tree grow with the
+ * square of its depth; deeper entries than the limit are only in the list of paths. */
 static char *tree_text(const json_t *entries, bool *ret_cut)
 {
     json_t *top = json_array(), *places = json_object();
@@ -354,14 +349,14 @@ int tool_tree(const struct tool *tool, struct tool_call *call, struct px_err *e)
         return -1;
     bool cut = false;
     px_auto_free char *text = tree_text(json_object_get(doc, "entries"), &cut);
-    int r = text ? 0 : no_memory(e);
+    int r = text ? 0 : px_no_memory(e);
     px_buf_puts(&call->text, text ? text : "");
     px_buf_putc(&call->text, '\n');
     if (cut)
         px_buf_printf(&call->text, "... (what lies deeper than %d levels is left out)\n", TREE_LEVELS_MAX);
     add_truncated(call, doc);
     json_decref(doc);
-    return r; /* a text that is too large is said by the one who answers */
+    return r; /* the caller reports a text that is too large */
 }
 
 static int all_roots(struct tool_call *call, bool nested)

@@ -1,4 +1,4 @@
-/* Tools that the runner does: arguments to a record. */
+/* Tools that the runner runs: converts arguments to a record. */
 #include <string.h>
 
 #include "base/err.h"

@@ -1,7 +1,7 @@
-/* mcp/wire.h - what a server asks of its runner, and what it is told: records on a stream socket.
+/* mcp/wire.h - the records between a server and its runner, on a stream socket.
  *
- * Why:     who parses requests must not be able to start processes, and who starts them must not parse: a request is numbers
- *          and one text. An answer is JSON, which only the runner writes.
+ * Why:     the process that parses requests cannot start processes, and the runner must not parse untrusted data: a
+ *          request is numbers and one string. An answer is JSON that only the runner writes.
  * Mustn't: carry anything that names a file, a bind or a limit: the runner's policy is fixed before the first request. */
 #pragma once
 
@@ -21,22 +21,22 @@ struct wire_ask {
     uint32_t process;
     uint32_t timeout_msec; /* 0: none */
     uint32_t background;
-    uint32_t approved; /* a person agreed; what is blocked stays blocked */
+    uint32_t approved; /* the user approved; blocked commands stay blocked */
     uint32_t len; /* of the text behind it */
 };
 
 struct wire_answer {
     uint32_t number;
     uint32_t is_error;
-    uint32_t needs_approval; /* nothing was run: a person must agree first; no text and no JSON */
-    uint32_t text_len; /* words for a model, then one JSON object */
+    uint32_t needs_approval; /* nothing was run: an approval is needed; no text and no JSON */
+    uint32_t text_len; /* text for the model, then one JSON object */
     uint32_t json_len;
 };
 
 enum {
-    WIRE_TEXT_MAX = 96 << 10, /* of a command: one argument of a process, for which the kernel has a bound */
+    WIRE_TEXT_MAX = 96 << 10, /* size of a command: one argument of a process, which the kernel limits */
     WIRE_ANSWER_MAX = 8 << 20,
 };
 
-/* mcp_say.c: an error as both of them tell it, in words and in JSON; free() both. -1: no memory. */
+/* Formats an error as text and as JSON, for both processes; free() both. -1: no memory. */
 int serve_error(const struct px_files *files, const struct px_err *e, char **ret_words, char **ret_json);

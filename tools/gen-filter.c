@@ -1,7 +1,7 @@
 /* gen-filter - prints the seccomp programs of px as C arrays, for src/core/kernel/seccomp.c.
  *
- * The filters are data/syscalls.def and data/rules.def as src/formats/seccomp/builtin.c reads them, compiled by src/formats/seccomp/assemble.c.
- * libseccomp is the second opinion on names and numbers: a wrong row stops the build. */
+ * The filters are data/syscalls.def and data/rules.def as src/formats/seccomp/builtin.c reads them, compiled by
+ * src/formats/seccomp/assemble.c. Names and numbers are compared with libseccomp: a wrong row stops the build. */
 #include <linux/filter.h>
 #include <seccomp.h>
 #include <stdbool.h>
@@ -26,7 +26,7 @@ static const struct {
 static _Noreturn void fail(const char *what, const char *name)
 {
     (void)fprintf(stderr, "gen-filter: %s: %s\n", name, what);
-    _Exit(1);                   /* without flushing: half a program must not look like one */
+    _Exit(1);                   /* without flushing: a partial program must not look complete */
 }
 
 static void check_name(const char *row, uint32_t row_number)
@@ -41,7 +41,7 @@ static void check_name(const char *row, uint32_t row_number)
     free(name);
 }
 
-/* Every call that libseccomp knows needs a decision of ours. */
+/* Every call that libseccomp knows needs a row. */
 static void check_complete(const bool known[PX_CALLS_MAX])
 {
     for (int i = 0; i < PX_CALLS_MAX; i++) {

@@ -177,7 +177,7 @@ int git_walk(struct look *l, struct px_err *e)
 {
     struct walk *w = calloc(1, sizeof *w);
     if (!w)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the walk through the project");
+        return px_no_memory(e);
     w->look = l;
     int r = strlen(l->sub) + 2 > sizeof w->path ? cannot(w, ENAMETOOLONG, NULL, e) : rules_above(w, e);
     free(w);

@@ -1,7 +1,6 @@
 /* A stream in chunks of one size, each compressed by itself, so that it does not matter how many threads there are or
  * which of them was faster: the bytes are the same. The tar's hash, the compressed bytes' hash and the writing are done
  * on the way. */
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,10 +107,10 @@ static int start(struct squeeze *s, struct px_err *e)
         s->slot[i].in = malloc(CHUNK);
         s->slot[i].out = out ? malloc(squeeze_bound(s->how)) : NULL;
         if (!s->slot[i].in || (out && !s->slot[i].out))
-            return px_fail(e, PX_E_MEMORY, ENOMEM, "the layer's buffers");
+            return px_no_memory(e);
     }
     if (s->threads == 0 && s->fd >= 0 && !(s->state = squeeze_state(s->how)))
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the compressor");
+        return px_no_memory(e);
     unsigned wanted = s->threads;
     for (s->threads = 0; s->threads < wanted; s->threads++) {
         int r = pthread_create(&s->thread[s->threads], NULL, work, s);  /* banned: a program of its own */
@@ -125,7 +124,7 @@ int squeeze_open(int fd, enum px_compression how, unsigned threads, struct squee
 {
     struct squeeze *s = calloc(1, sizeof *s);
     if (!s)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the layer's buffers");
+        return px_no_memory(e);
     s->fd = fd;
     s->how = how;
     s->threads = fd < 0 ? 0 : threads < THREADS_MAX ? threads : THREADS_MAX;

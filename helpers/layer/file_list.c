@@ -1,5 +1,4 @@
 /* The files that are to be packed, by name. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,7 +22,7 @@ static int split(struct wanted *w, size_t size, struct px_err *e)
         count += w->text[i] == '\0';
     w->items = calloc(count + 1, sizeof *w->items);
     if (!w->items)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the list of files to pack");
+        return px_no_memory(e);
     for (const char *at = w->text; at < w->text + size; at += strlen(at) + 1) {
         char clean[NAME_SIZE];
         const char *reason;
@@ -44,7 +43,7 @@ int wanted_read(int fd, struct wanted *ret_wanted, struct px_err *e)
     size_t size = (size_t)st.st_size;
     w.text = malloc(size + 1);
     if (!w.text)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the list of files to pack");
+        return px_no_memory(e);
     int r = px_read_full(fd, w.text, size) != (ssize_t)size || (size > 0 && w.text[size - 1]) ? bad(e) : split(&w, size, e);
     if (r < 0)
         wanted_done(&w);

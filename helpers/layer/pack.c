@@ -299,7 +299,7 @@ int pack(const struct pack_job *job, struct px_layer *ret_layer, struct px_err *
 {
     struct packer *p = calloc(1, sizeof *p);
     if (!p)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the packer");
+        return px_no_memory(e);
     p->job = job;
     int r = squeeze_open(job->out, job->compression, job->threads, &p->to, e);
     if (r == 0)

@@ -1,5 +1,4 @@
 /* Two threads: one reads, hashes and decompresses the archive, the other hashes the tar and writes files. */
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -58,7 +57,7 @@ int pipeline_start(struct source *s, struct pipeline **ret_pipeline, struct px_e
 {
     struct pipeline *p = malloc(sizeof *p);
     if (!p)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the archive's buffers");
+        return px_no_memory(e);
     p->source = s;
     p->made = p->taken = 0;
     p->holding = p->stop = p->over = false;

@@ -71,14 +71,14 @@ static int begin_member(struct source *s, struct px_err *e)
         return refuse(e, "There are bytes behind its end, which others may read differently.");
     s->codec = found;
     s->state = found->open();
-    return s->state ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "the archive's decompressor");
+    return s->state ? 0 : px_no_memory(e);
 }
 
 int source_open(int fd, uint64_t size, uint32_t ratio, struct source **ret_source, struct px_err *e)
 {
     struct source *s = calloc(1, sizeof *s);
     if (!s)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the archive's buffer");
+        return px_no_memory(e);
     s->fd = fd;
     s->size = size;
     s->ratio = ratio;

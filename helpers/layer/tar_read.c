@@ -1,6 +1,5 @@
 /* A tar as a list of entries. Everything that two readers could understand differently is an error: what px unpacks is
  * what a scanner saw. Known: the old format, ustar, GNU's long names and large numbers, pax. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,7 +182,7 @@ static int read_text(struct tar *t, const uint8_t *h, uint64_t size, uint64_t mo
     if (size == 0 || size > most)
         return refuse_header(e, h, "what comes ahead of it has no length or too great a length");
     if (!t->text && !(t->text = malloc(PAX_MAX)))
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "an extended header");
+        return px_no_memory(e);
     expect_data(t, size);
     const uint8_t *data;
     size_t at = 0;

@@ -1,5 +1,4 @@
 /* Archive to tree: the parts put together, in one pass over the bytes. */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/err.h"
@@ -24,7 +23,7 @@ static int extract_all(const struct unpack_job *job, struct tar *t, struct extra
 {
     struct entry *entry = malloc(sizeof *entry);
     uint64_t told = 0;
-    int r = entry ? 1 : px_fail(e, PX_E_MEMORY, ENOMEM, "an entry");
+    int r = entry ? 1 : px_no_memory(e);
     while (r > 0 && (r = tar_next(t, entry, e)) > 0) {
         if (extract_entry(x, t, entry, e) < 0)
             r = -1;
@@ -61,7 +60,7 @@ int unpack(const struct unpack_job *job, struct px_unpacked *ret_done, struct px
     r = source_open(job->archive, job->size, job->limits.ratio, &source, e);
     if (r == 0 && job->alone) {
         direct = (struct direct){source, malloc(SLOT)};
-        r = direct.slot ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "the archive's buffer");
+        r = direct.slot ? 0 : px_no_memory(e);
     } else if (r == 0) {
         r = pipeline_start(source, &pipeline, e);
     }

@@ -30,7 +30,7 @@ static int make_entry(struct extract *x, const struct zip *z, const struct zip_e
 static int extract_all(const struct unzip_job *job, const struct zip *z, struct extract *x, struct px_err *e)
 {
     struct entry *entry = malloc(sizeof *entry);
-    int r = entry ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "an entry");
+    int r = entry ? 0 : px_no_memory(e);
     for (size_t i = 0; r == 0 && i < z->count; i++) {
         r = make_entry(x, z, &z->entries[i], entry, e);
         if (job->told.tell && i % TELL_EVERY == 0)

@@ -65,7 +65,7 @@ static int find_end(const struct zip *z, uint8_t record[END_SIZE], uint64_t *ret
     uint8_t *tail = malloc(span ? span : 1);
     unsigned found = 0;
     if (!tail)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the end of an archive");
+        return px_no_memory(e);
     int r = span < END_SIZE ? zip_refuse(z, NULL, "it is not one", e) : zip_read(z, z->size - span, tail, span, e);
     for (size_t at = 0; r == 0 && at + END_SIZE <= span; at++)
         if (zip_u32(tail + at) == SIGN_END && at + END_SIZE + zip_u16(tail + at + 20) == span) {
@@ -238,7 +238,7 @@ static int compare_names(const void *a, const void *b)
 static int check_twice(const struct zip *z, struct px_err *e)
 {
     const char **names = calloc(z->count + 1, sizeof *names);
-    int r = names ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "the names of an archive");
+    int r = names ? 0 : px_no_memory(e);
     for (size_t i = 0; names && i < z->count; i++)
         names[i] = z->names + z->entries[i].name;
     if (names && z->count)
@@ -293,7 +293,7 @@ static int load(struct zip *z, const struct end *end, struct px_err *e)
     uint8_t *list = malloc(size ? size : 1);
     z->entries = calloc(end->count + 1, sizeof *z->entries);
     z->names = malloc(size + 1);
-    int r = list && z->entries && z->names ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "the list of an archive");
+    int r = list && z->entries && z->names ? 0 : px_no_memory(e);
     if (r == 0)
         r = zip_read(z, end->list_at, list, size, e);
     if (r == 0)

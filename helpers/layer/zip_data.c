@@ -1,5 +1,4 @@
 /* One entry of a zip archive: its own header, its data, and what may stand behind them. */
-#include <errno.h>
 #include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 #include <stdlib.h>
@@ -75,7 +74,7 @@ static int check_local(const struct zip *z, const struct zip_entry *entry, const
     uint64_t packed = zip_u32(b + 18), size = zip_u32(b + 22);
     uint8_t *text = malloc((size_t)name_length + extra_length + 1);
     if (!text)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "a header of an archive");
+        return px_no_memory(e);
     int r = zip_read(z, entry->at + LOCAL_SIZE, text, (size_t)name_length + extra_length, e);
     const char *reason = r < 0 ? NULL : zip_extra(text + name_length, extra_length, &size, &packed, NULL);
     bool same = r == 0 && !reason && name_length == entry->name_length &&
@@ -198,7 +197,7 @@ static int inflate_all(struct reading *r)
 {
     struct inflate_state *s = malloc(sizeof *s);
     if (!s)
-        return px_fail(r->e, PX_E_MEMORY, ENOMEM, "unpacking an archive");
+        return px_no_memory(r->e);
     isal_inflate_init(s);
     s->crc_flag = ISAL_DEFLATE;
     int more;
@@ -220,7 +219,7 @@ int zip_write(const struct zip *z, const struct zip_entry *entry, int fd, struct
         return -1;
     r.in = malloc(2 * (size_t)PIECE);
     if (!r.in)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "unpacking an archive");
+        return px_no_memory(e);
     r.out = r.in + PIECE;
     int done = entry->method == ZIP_STORED ? copy_stored(&r) : inflate_all(&r);
     free(r.in);

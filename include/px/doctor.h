@@ -1,4 +1,4 @@
-/* px/doctor.h - what this host can enforce, proved.
+/* px/doctor.h - tests what this host can enforce.
  *
  *     struct px_doctor *doctor = NULL;
  *     if (px_doctor_run(&doctor, &e) < 0)
@@ -8,9 +8,10 @@
  *         ...
  *     px_doctor_free(doctor);
  *
- * Every mechanism is tried in short-lived children of the calling process: a forbidden act that has to fail and its
- * permitted twin that has to work. Then real boxes are started. Nothing stays behind, and the rules of px/px.h hold; the whole
- * takes about a second, and never longer than its bounds (5 s for each child and box, 2 s for each program) add up to. */
+ * Every mechanism is tried in short-lived children of the calling process: a forbidden operation must fail, and its
+ * permitted counterpart must work. Then real boxes are started. Nothing is left behind, and the rules of px/px.h
+ * apply. It takes about a second, and at most the sum of its limits (5 s for each child and box, 2 s for each
+ * program). */
 #pragma once
 
 #include <px/px.h>
@@ -26,11 +27,11 @@ struct px_doctor_row {
     const char *name;           /* "user" */
     const char *state;          /* "enforced", "degraded" or "absent" */
     const char *needed_for;     /* "full", "landlock", "limits", "network" or "nice to have" */
-    const char *found;          /* "ABI 7"; may be empty, like the texts below */
+    const char *found;          /* "ABI 7"; may be empty, like the strings below */
     const char *forbidden;      /* "... failed with EPERM" */
     const char *permitted;      /* "... worked" */
-    const char *why;            /* never empty unless enforced; "unknown: ..." if it could not be tried */
-    const char *raise;          /* what would make it better, for this distribution */
+    const char *why;            /* never empty unless enforced; "unknown: ..." if it could not be tested */
+    const char *raise;          /* the fix, for this distribution */
 };
 
 /* A box that was really started. */

@@ -1,4 +1,4 @@
-/* px/engine.h - many boxes, each ready before it is asked for.
+/* px/engine.h - boxes that are started ahead of time.
  *
  *     struct px_engine *engine = NULL;
  *     struct px_pool *pool = NULL;
@@ -13,11 +13,11 @@
  *         px_box_free(box);
  *     }
  *
- * An engine is one small process of px that makes boxes ahead of time; a pool is one policy with so many boxes ready. Each box
- * runs one command and is gone with it: none is ever used twice. What px_pool_box gives is an ordinary px_box.
+ * An engine is one small process of px that starts boxes ahead of time; a pool is one policy with a number of ready
+ * boxes. Each box runs one command and ends with it: no box is used twice. px_pool_box returns an ordinary px_box.
  *
- * A pool may be used by several threads at once. If the engine dies, its boxes die with it and say so in their results; when
- * it is gone px_pool_box fails with PX040. */
+ * A pool may be used by several threads at once. If the engine dies, its boxes die with it and their results report
+ * it; px_pool_box then fails with PX040. */
 #pragma once
 
 #include <px/px.h>
@@ -29,24 +29,24 @@ extern "C" {
 struct px_engine;
 struct px_pool;
 
-/* program: the path of px, or NULL to look for it beside the library, in the installation's bin and in PATH. */
+/* program: the path of px, or NULL to look for it next to the library, in the installation's bin and in PATH. */
 PX_API int px_engine_new(const char *program, struct px_engine **ret_engine, struct px_err *e);
 /* Ends the engine and every box of it. Its pools and their boxes are freed by their own functions, before or after. */
 PX_API void px_engine_free(struct px_engine *engine);
 
-/* ready: how many boxes are kept ready, 1 to 256. More may be in use at once: who finds none ready waits until one is made. The
- * policy's timeout is that of a command; a box waits for its command without one. */
+/* ready: how many boxes are kept ready, 1 to 256. More may be in use at once: if none is ready, px_pool_box waits for a
+ * new one. The policy's timeout applies to the command; a waiting box has no timeout. */
 PX_API int px_pool_new(struct px_engine *engine, const struct px_policy *policy, unsigned ready, struct px_pool **ret_pool,
                        struct px_err *e);
 /* Ends the boxes that are ready; those in use go on. */
 PX_API void px_pool_free(struct px_pool *pool);
 PX_API int px_pool_box(struct px_pool *pool, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
                        struct px_err *e);
-/* A box of the pool that stays, for several commands by px_box_exec; to be freed by px_box_free. Its commands are told what they
- * were refused; what belongs to none of them is not told. */
+/* A box of the pool that stays, for several commands by px_box_exec; to be freed by px_box_free. Denials are in the
+ * results of its commands; denials of processes that belong to no command are not reported. */
 PX_API int px_pool_stay(struct px_pool *pool, struct px_box **ret_home, struct px_err *e);
 
-/* The engine's own side: serves the socket until its user is gone. For px itself. */
+/* The engine's side: serves the socket until its user closes it. For px itself. */
 PX_API int px_engine_serve(int socket, struct px_err *e);
 
 #ifdef __cplusplus

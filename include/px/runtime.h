@@ -1,4 +1,4 @@
-/* px/runtime.h - a policy for the hands of an OCI runtime. */
+/* px/runtime.h - a policy in the format of an OCI runtime. */
 #pragma once
 
 #include <px/px.h>
@@ -8,7 +8,8 @@ extern "C" {
 #endif
 
 /* The policy in another program's format; free() it. to: "oci", the config.json of a bundle whose root is the directory
- * `rootfs` beside it (empty for the host base) or the policy's own. What such a file cannot say is named in its annotations. */
+ * `rootfs` beside it (empty for the host base) or the policy's own. What the format cannot express is named in its
+ * annotations. */
 PX_API int px_policy_export(const struct px_policy *policy, const char *const argv[], const char *to, char **ret_text,
                             struct px_err *e);
 

@@ -1,4 +1,4 @@
-/* px/task.h - tasks: a directory for each, allow-listed commands in boxes, and what they have changed.
+/* px/task.h - tasks: a directory for each, allow-listed commands in boxes, and their changes.
  *
  *     struct px_tasks *tasks = NULL;
  *     struct px_task_run *run = NULL;
@@ -12,9 +12,9 @@
  *     printf("exit %d\n%s", r->exit_code, r->diff.data ? r->diff.data : "");
  *     px_task_run_free(run);
  *
- * Each action runs on an overlay over the workspace: the upper layer is the change. It is merged, whole or not at all, or
- * dropped; where no overlay can be had the action runs on a copy, with the same results. Every action is one line of the
- * task's journal, LOGS_DIR/ID.jsonl. A workspace belongs to one action at a time: PX405 says that it is taken.
+ * Each action runs on an overlay over the workspace: the upper layer is the change. It is merged atomically, or
+ * dropped. Where no overlay is possible the action runs on a copy, with the same results. Every action is one line
+ * of the task's journal, LOGS_DIR/ID.jsonl. A workspace is used by one action at a time: PX405 if it is in use.
  *
  * Rules are those of px/px.h. A struct px_tasks may be used by several threads at once, a run by one. */
 #pragma once
@@ -38,12 +38,13 @@ struct px_tasks_config {
     const char *const *allowed; /* allowed_binaries: ast-grep, sg, python, pytest; ends with NULL */
     uint64_t log_bytes_max;     /* log_max_mb: 64 */
     bool overlay;               /* false: every action runs on a copy */
-    bool jail;                  /* enable_jail: true; false: no box, rlimits alone, on a copy, as the result says (tier, missing) */
+    bool jail;                  /* enable_jail: true; false: no box, only rlimits, on a copy; the result reports it
+                                 * (tier, missing) */
     const char *base;           /* of the store, as in the policy; NULL: the host's /usr */
     const char *project;        /* a directory of a px project, whose environment actions have; NULL: none */
     /* Lists that end with NULL; empty by default. */
     const char *const *path;    /* directories before the box's PATH; the box shows them read-only where they are */
-    const char *const *binds;   /* paths that it shows in the same way */
+    const char *const *binds;   /* more paths to show */
     const char *const *env;     /* "NAME=VALUE" */
 };
 
@@ -52,9 +53,9 @@ struct px_tasks_config {
 PX_API int px_tasks_new(const char *file, struct px_tasks **ret_tasks, struct px_err *e);
 PX_API void px_tasks_free(struct px_tasks *tasks);
 PX_API const struct px_tasks_config *px_tasks_config(const struct px_tasks *tasks);
-/* Whether actions can be run: the environment of `project` is there, as `px sync` has made it. It is looked for once, here or
- * by the first action; nothing is made, fetched or run for it. PX100, PX120, PX201 or PX900 say what is missing. For who
- * clears the variables of the process before the first action: PATH and PX_HOME count here. */
+/* Checks that actions can run: `px sync` must have made the environment of `project`. It is looked up once, here or by
+ * the first action; nothing is made, fetched or run for it. PX100, PX120, PX201 or PX900 if something is missing. For
+ * callers that clear the environment before the first action: PATH and PX_HOME are read here. */
 PX_API int px_tasks_ready(const struct px_tasks *tasks, struct px_err *e);
 
 /* ---- workspaces ---- */
@@ -65,17 +66,17 @@ struct px_task_file {
     size_t len;
 };
 
-/* Makes the workspace, or adds to it: a copy of the directory `source` (may be NULL), then the files. All or nothing. ret_path may
- * be NULL; free() it. */
+/* Creates the workspace, or adds to it: a copy of the directory `source` (may be NULL), then the files. All or nothing.
+ * ret_path may be NULL; free() it. */
 PX_API int px_task_prepare(const struct px_tasks *tasks, const char *id, const struct px_task_file *files, size_t count,
                            const char *source, char **ret_path, struct px_err *e);
-/* Removes it; fine if there is none. */
+/* Removes it; not an error if there is none. */
 PX_API int px_task_cleanup(const struct px_tasks *tasks, const char *id, struct px_err *e);
 
 /* ---- branches ---- */
 
-/* A branch `to` that begins as `from` is, in constant time. From then on both are kept as layers, without a directory of their
- * own in work_root. */
+/* Makes a branch `to` of `from` in constant time. From then on both are stored as layers, without a directory in
+ * work_root. */
 PX_API int px_task_fork(const struct px_tasks *tasks, const char *from, const char *to, struct px_err *e);
 
 struct px_task_changes {
@@ -85,10 +86,10 @@ struct px_task_changes {
     bool truncated;             /* files whose diff did not fit are left out of it */
     void *own;
 };
-/* From a to b; b NULL: from what the branch was forked from to what it is. */
+/* From a to b; b NULL: from the fork of the branch to its current state. */
 PX_API int px_task_diff(const struct px_tasks *tasks, const char *a, const char *b, struct px_task_changes *ret_changes,
                         struct px_err *e);
-/* What `from` has done since it was forked is done to `to`; PX406 if `to` has changed the same files otherwise. */
+/* Applies the changes of `from` since its fork to `to`; PX406 if `to` has changed the same files differently. */
 PX_API int px_task_apply_from(const struct px_tasks *tasks, const char *from, const char *to, struct px_task_changes *ret_changes,
                               struct px_err *e);
 PX_API void px_task_changes_done(struct px_task_changes *changes);
@@ -96,21 +97,22 @@ PX_API void px_task_changes_done(struct px_task_changes *changes);
 /* ---- files ---- */
 
 struct px_task_entry {
-    const char *path;           /* from the workspace on; a directory's ends with '/' */
+    const char *path;           /* relative to the workspace; that of a directory ends with '/' */
     const char *type;           /* "file", "directory", "link", "special" */
     uint64_t size;
     unsigned mode;              /* its permissions */
 };
-/* What lies below `path` (NULL: all), also of a branch, in no order; `each` returns < 0 to stop. */
+/* The entries below `path` (NULL: all), also of a branch, unsorted; `each` returns < 0 to stop. */
 PX_API int px_task_list(const struct px_tasks *tasks, const char *id, const char *path,
                         int (*each)(void *user, const struct px_task_entry *entry), void *user, struct px_err *e);
 /* A regular file of at most 64 MiB; no link is followed. free() its data. */
 PX_API int px_task_read(const struct px_tasks *tasks, const char *id, const char *path, struct px_bytes *ret_data,
                         struct px_err *e);
-/* A copy of all files in `dir`, which px makes: whole, or not there. Without devices, pipes and sockets; links are copied as links. */
+/* Copies all files to `dir`, which px creates atomically. Without devices, pipes and sockets; links are copied as
+ * links. */
 PX_API int px_task_export(const struct px_tasks *tasks, const char *id, const char *dir, struct px_err *e);
-/* A branch becomes a plain workspace again, with a directory of its own in work_root. What it was forked from is forgotten. ret_path
- * as for px_task_prepare. */
+/* Makes a branch a plain workspace again, with a directory in work_root. Its origin is forgotten. ret_path as for
+ * px_task_prepare. */
 PX_API int px_task_checkout(const struct px_tasks *tasks, const char *id, char **ret_path, struct px_err *e);
 
 /* ---- actions ---- */
@@ -118,10 +120,10 @@ PX_API int px_task_checkout(const struct px_tasks *tasks, const char *id, char *
 struct px_task_action {
     const char *const *command; /* NULL or empty: invalid_command */
     const char *timeout, *cpu_time, *memory;    /* in the grammar of px-policy(5), "10s" and "512m"; NULL: the configuration's */
-    bool discard;               /* drop what it does */
+    bool discard;               /* drop its changes */
     bool discard_on_timeout;    /* ... if it does not end in time */
     bool test;                  /* the result has no diff */
-    const char *key;            /* of its line in the journal, up to 32 letters and digits; NULL: one is made up */
+    const char *key;            /* of its line in the journal, up to 32 letters and digits; NULL: a random one */
 };
 
 struct px_task_result {
@@ -131,24 +133,24 @@ struct px_task_result {
     struct px_bytes out, err;
     bool out_truncated, err_truncated;
     uint64_t wall_nsec;
-    bool changed;               /* else there is neither a diff nor a list */
+    bool changed;               /* false: no diff and no list */
     struct px_bytes diff;       /* unified: --- a/x and +++ b/x for every file; symbolic links as git shows them */
     bool diff_truncated;
     const struct px_change *changes;
     size_t changes_count;
     bool applied;
-    const struct px_result *box; /* what the engine says; NULL if nothing was started */
+    const struct px_result *box; /* the box's result; NULL if nothing was started */
 };
 
 struct px_task_run;
 PX_API int px_task_start(const struct px_tasks *tasks, const char *id, const struct px_task_action *action,
                          struct px_task_run **ret_run, struct px_err *e);
-/* As px_box_fd and px_box_step; -1 of the former: the run is over already, and step says so. */
+/* As px_box_fd and px_box_step; fd -1: the run has already ended, as step reports. */
 PX_API int px_task_fd(const struct px_task_run *run);
 PX_API int px_task_step(struct px_task_run *run, struct px_err *e);
 PX_API const struct px_task_result *px_task_result(const struct px_task_run *run);
 PX_API void px_task_run_free(struct px_task_run *run);
-/* All of it. */
+/* Waits until it has ended. */
 PX_API int px_task_apply(const struct px_tasks *tasks, const char *id, const struct px_task_action *action,
                          struct px_task_run **ret_run, struct px_err *e);
 /* One object on one line; free() it. */
@@ -162,33 +164,35 @@ PX_API int px_task_log(const struct px_tasks *tasks, const char *id, int (*each)
 
 /* ---- many actions ---- */
 
-/* One JSON object a line: {"task": "t1", "command": ["python", "x.py"]}, and if wanted "files": {"x.py": "..."} (written first),
- * "from": "base" (a workspace that is not there yet begins as a branch of that one), "timeout_sec", "cpu_time_sec", "mem_limit_mb",
- * "discard", "discard_on_timeout", "test", "cleanup" (when it is over), "id" (handed on). Lines of one task are run in their order,
- * others at once. */
+/* One JSON object a line: {"task": "t1", "command": ["python", "x.py"]}, and optionally "files": {"x.py": "..."}
+ * (written first), "from": "base" (a missing workspace begins as a branch of that one), "timeout_sec", "cpu_time_sec",
+ * "mem_limit_mb", "discard", "discard_on_timeout", "test", "cleanup" (at the end), "id" (copied to the result). Lines
+ * of one task run in order, others in parallel. */
 struct px_tasks_batch {
     int actions;                /* the descriptor they are read from */
-    const char *name;           /* of the run: a line that the journal has as done under it is not done again; NULL: none is */
+    const char *name;           /* key of the run: lines that the journal has under it are skipped; NULL: none */
     unsigned jobs;              /* boxes at once, 1 to 1024 */
-    /* A result, one JSON object, as soon as it is there; < 0 ends the run. Callbacks come one at a time, from any of the threads. */
+    /* Called with each result, one JSON object; < 0 ends the run. Callbacks are called one at a time, from any
+     * thread. */
     int (*each)(void *user, const char *json, size_t len);
     void (*progress)(void *user, const char *what, uint64_t done, uint64_t total);      /* may be NULL; total 0: not known */
     void *user;
 };
 
 struct px_tasks_count {
-    uint64_t lines, skipped;    /* all, and those that were done before */
+    uint64_t lines, skipped;    /* all, and those that were skipped */
     uint64_t ok, nonzero;       /* by exit code */
-    uint64_t failed;            /* could not be run, with a result that says why */
+    uint64_t failed;            /* could not be run; the result has the reason */
 };
 
-/* Works with a thread for each processor, up to one for each job: the caller's, and others that are gone when it returns. */
+/* Uses a thread for each processor, at most one for each job: the caller's, and others that end before it returns. */
 PX_API int px_tasks_run(const struct px_tasks *tasks, const struct px_tasks_batch *batch, struct px_tasks_count *ret_count,
                         struct px_err *e);
 
 /* ---- reports ---- */
 
-/* What the journals of a directory say, as a JSON object, and as one HTML page if `html` is not NULL; free() both. */
+/* Statistics of the journals of a directory as a JSON object, and as one HTML page if `html` is not NULL; free()
+ * both. */
 PX_API int px_tasks_report(const char *logs_dir, char **ret_json, char **ret_html, struct px_err *e);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* px/verify.h - does a box hold what it promises, here and now? Tried, not believed.
+/* px/verify.h - tests on this host that a box enforces what it promises.
  *
  *     struct px_verify ask = {.make_policy = mine, .attack = "/usr/local/libexec/px/px-attack"};
  *     struct px_verify_report *report = NULL;
@@ -7,10 +7,10 @@
  *     printf("%zu passed, %zu failed\n", report->passed, report->failed);
  *     px_verify_free(report);
  *
- * Every check starts real boxes with the caller's policy: a forbidden act has to fail and its permitted neighbour to work.
- * For the run there are things in reach that no box may touch: a secret file, sockets, IPC objects, a terminal, a key, a
- * process, a descriptor that was left open; and servers (px-outside) that only boxes of the run lead to. All are the run's
- * own and are removed at its end, also if the caller dies.
+ * Every check starts real boxes with the caller's policy: a forbidden operation must fail and its permitted
+ * counterpart must work. The run creates things that no box may touch: a secret file, sockets, IPC objects, a
+ * terminal, a key, a process, a descriptor that was left open; and servers (px-outside) that only boxes of the run
+ * can reach. All belong to the run and are removed at its end, also if the caller dies.
  *
  * Beyond the rules of px/px.h: the run forks once, so call it from a program of one thread; it plants a key in the session
  * keyring and holds a descriptor without close-on-exec while it lasts. */
@@ -26,16 +26,16 @@ enum px_check_result {
     PX_CHECK_PASSED,
     PX_CHECK_FAILED,
     PX_CHECK_SKIPPED,           /* cannot be tried here */
-    PX_CHECK_DIFFERS,           /* does not hold, and this tier, runtime or policy does not promise it */
+    PX_CHECK_DIFFERS,           /* fails, but this tier, runtime or policy does not promise it */
 };
 PX_API const char *px_check_result_name(enum px_check_result result);
 
 struct px_check {
     const char *name;           /* "etc_readonly", "D1_unshare" */
     const char *category;       /* "security", "resources", "network", "functional" or "edge_cases" */
-    const char *held_by;        /* the layers that hold it, any of which would do: "seccomp+privileges" */
+    const char *held_by;        /* the layers that enforce it, each of which suffices: "seccomp+privileges" */
     enum px_check_result result;
-    const char *proof;          /* what was seen; may quote what a program in a box wrote; NULL: nothing */
+    const char *proof;          /* what was observed; may quote a program's output; NULL: nothing */
     const char *reason;         /* why it did not pass; NULL if it did */
     uint64_t nsec;
 };
@@ -46,11 +46,11 @@ struct px_verify {
     void (*on_check)(void *user, const struct px_check *check);         /* as they are done, in order; may be NULL */
     void *user;
     const char *attack;         /* the program px-attack; it is copied, and only the copy runs */
-    const char *secret;         /* a value in the caller's environment that no box may see; NULL: not looked for */
-    const char *only;           /* names, or how they begin, with commas between; NULL: all */
+    const char *secret;         /* a value in the caller's environment that no box may see; NULL: not checked */
+    const char *only;           /* names or prefixes, separated by commas; NULL: all */
     unsigned jobs;              /* boxes at once; 0: 2 */
     uint64_t guard_msec;        /* a box that takes longer has failed; 0: a minute */
-    bool self_test;             /* instead: does each check fail when what holds it is switched off? */
+    bool self_test;             /* self-test: each check must fail when its mechanism is switched off */
     bool use_stop;              /* end early when this descriptor can be read */
     int stop;
 };

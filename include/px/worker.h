@@ -1,4 +1,4 @@
-/* px/worker.h - workers: the boundaries of an agent, from a file, and the shell tool that keeps them.
+/* px/worker.h - workers: the boundaries of an agent, from a file, and the shell tool that enforces them.
  *
  *     sandbox:
  *       paths:
@@ -14,8 +14,8 @@
  *     shell_rules:
  *       - {pattern: git status, approval_required: false}
  *
- * The shell tool runs a command line in a box that shows the roots of the worker and read-only system directories, nothing
- * else. A command that failed is explained: first what the engine itself stopped, then what its own words hint at. */
+ * The shell tool runs a command line in a box that shows the roots of the worker and read-only system directories,
+ * nothing else. A failed command is explained: first what px itself stopped, then hints from its output. */
 #pragma once
 
 #include <px/files.h>
@@ -26,31 +26,32 @@ extern "C" {
 
 struct px_worker;
 
-/* A file of its own, or a project's pyproject.toml, whose table [tool.px.worker] has the same keys. Roots are below `base`; NULL: the
- * working directory, or where the pyproject.toml lies. */
+/* A file of its own, or a project's pyproject.toml, whose table [tool.px.worker] has the same keys. Roots are below
+ * `base`; NULL: the working directory, or the directory of the pyproject.toml. */
 PX_API int px_worker_load(const char *path, const char *base, struct px_worker **ret_worker,
                           struct px_err *e);
 PX_API void px_worker_free(struct px_worker *worker);
 PX_API const struct px_files *px_worker_files(const struct px_worker *worker);
 PX_API bool px_worker_network(const struct px_worker *worker);
-/* Its boundaries, for a person and as JSON; free() both. */
+/* Its boundaries as text and as JSON; free() both. */
 PX_API int px_worker_describe(const struct px_worker *worker, char **ret_text, char **ret_json,
                               struct px_err *e);
 
 enum px_approval { PX_BLOCKED, PX_NEEDS_APPROVAL, PX_PRE_APPROVED };
 PX_API const char *px_approval_name(enum px_approval approval);
-/* What the worker's tool_rules say of a tool: "shell", "worker_call", or one for files, by its name ("read_file") or by that of its operation
- * in px_files_call ("read"). PX_BLOCKED: the worker does not have it, and *e says so; also if there is no such tool. */
+/* The verdict of the worker's tool_rules on a tool: "shell", "worker_call", or one for files, by its name ("read_file")
+ * or by that of its operation in px_files_call ("read"). PX_BLOCKED, with *e: the worker does not have it, or there is
+ * no such tool. */
 PX_API enum px_approval px_worker_tool(const struct px_worker *worker, const char *tool, struct px_err *e);
-/* A line of commands: each is judged by the rules, and the strictest answer counts. argv is what to run, the caller's to free by
- * px_words_free: the words of a single command, or a shell with a text that was made of what was judged. A line that cannot be judged (variables,
- * substitutions, loops) gets the strictest answer that any command can get, and then is run as it is. Never fails but for memory: what cannot be
- * run is PX_BLOCKED, and *e says why. */
+/* A command line: the rules are applied to each command, and the strictest verdict counts. argv is what to run, freed
+ * by px_words_free: the words of a single command, or a shell with text made of the parsed commands. A line that cannot
+ * be parsed (variables, substitutions, loops) gets the strictest verdict that any command can get, and is then run as
+ * it is. Fails only without memory: what cannot be run is PX_BLOCKED, with the reason in *e. */
 PX_API enum px_approval px_worker_judge(const struct px_worker *worker, const char *command, char ***ret_argv,
                                         struct px_err *e);
 PX_API void px_words_free(char **words);
 
-/* A file that the worker may hand to another one: opened for reading; close() it. */
+/* Opens a file that the worker may pass to another one; close() it. */
 PX_API int px_worker_attach(const struct px_worker *worker, const char *path, int *ret_fd,
                             uint64_t *ret_bytes, struct px_err *e);
 /* Whether the worker may call another one by this name, and the file of that one: free() it. */
@@ -65,15 +66,16 @@ struct px_worker_run {
 };
 PX_API int px_worker_start(const struct px_worker *worker, const char *const argv[],
                            const struct px_worker_run *how, struct px_box **ret_box, struct px_err *e);
-/* The box of the shell tool, for a caller that makes it itself (px_box_stay): with the roots at /workspace, the OS sandbox required whatever
- * the file says of it, and 30 seconds. px_policy_free() it, before the worker. */
+/* The policy of the shell tool's box, for a caller that starts it itself (px_box_stay): the roots at /workspace, the OS
+ * sandbox always required, and a timeout of 30 seconds. px_policy_free() it before the worker. */
 PX_API int px_worker_policy(const struct px_worker *worker, struct px_policy **ret_policy, struct px_err *e);
-/* What a model is told of a command that ended: {"ok", "stdout", "stderr", "exit_code", "truncated", "note"}; free() it. */
+/* The answer to a model about a command that ended: {"ok", "stdout", "stderr", "exit_code", "truncated", "note"};
+ * free() it. */
 PX_API int px_worker_result(const struct px_worker *worker, const struct px_box *box, unsigned timeout_s,
                             char **ret_json, struct px_err *e);
 
-/* What a model should know of a command that failed, in lines, or NULL if there is nothing; free() it. Text that the command
- * wrote is only ever a hint. */
+/* An explanation of a failed command for a model, in lines, or NULL; free() it. The command's own output is only used
+ * for hints. */
 PX_API int px_shell_note(const struct px_files *files, bool network, const struct px_result *result,
                          char **ret_text, struct px_err *e);
 

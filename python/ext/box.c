@@ -1,9 +1,10 @@
 /* Box: one running command, or a box that stays and runs several.
  *
- * (1) A box and the commands in it are one family with one lock, which every call holds while it is in the engine: the engine wants
- *     its objects used by one thread at a time. No call waits for the lock with the interpreter's in its hands.
- * (2) A command keeps its home alive, because the engine wants it freed first.
- * (3) After a fork the child has copies of everything but is nobody's parent: there a box can be neither used nor ended. */
+ * (1) A box and its commands share one lock, which every call holds while it is in libpx: objects of libpx are used
+ *     by one thread at a time. No call waits for this lock while it holds the GIL.
+ * (2) A command keeps a reference to its box, because libpx requires commands to be freed first.
+ * (3) After a fork the child has copies of the objects but is not the parent of their processes: there a box can be
+ *     neither used nor ended. */
 #include "ext.h"
 
 #include <stdlib.h>
@@ -15,8 +16,8 @@ struct py_box {
     struct py_box *home;        /* of a command */
     PyThread_type_lock lock;    /* of the family; NULL for a command, which uses its home's */
     bool stays;
-    bool ended;                 /* step() has said that the result is final */
-    int commands;               /* of one that stays: those that are not closed */
+    bool ended;                 /* step() has reported that the result is final */
+    int commands;               /* of a box that stays: its open commands */
     pid_t owner;
 };
 
@@ -256,7 +257,7 @@ static PyObject *box_resize(PyObject *object, PyObject *args)
     return leave(self, px_box_resize(self->box, rows, cols, &e), &e);
 }
 
-/* The engine asks px-net and waits for its answer. */
+/* libpx asks px-net and waits for its answer. */
 static PyObject *box_network(PyObject *object, PyObject *args)
 {
     struct py_box *self = (struct py_box *)object;
@@ -292,7 +293,7 @@ static PyObject *box_ports(PyObject *object, PyObject *none)
 
 /* ---- the end ---- */
 
-/* The result of a box that runs says that all is well, because nothing has gone wrong so far. */
+/* The result of a running box has status OK, because nothing has failed so far. */
 static int enter_ended(struct py_box *self)
 {
     if (enter(self) < 0)

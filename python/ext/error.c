@@ -1,4 +1,4 @@
-/* Errors of the engine as exceptions. */
+/* Errors of libpx as exceptions. */
 #include "ext.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ PyObject *py_error_take(char *text)
     return found;
 }
 
-/* What a model is told; None if it is no error of the file sandbox. */
+/* The message for a model; None if it is not an error of the file sandbox. */
 static PyObject *message_of(const struct px_err *e)
 {
     char *text = NULL;

@@ -2,7 +2,7 @@
  * else.
  *
  * Why:     Python needs descriptors for its event loops and errors as exceptions; everything else is written in Python.
- * Owns:    what its Python objects hold. The module's state has the only things that outlive a call.
+ * Owns:    what its Python objects hold. Only the module's state outlives a call.
  * Mustn't: have mutable globals, hold a thread, poll, or wait while it holds the interpreter's lock. */
 #pragma once
 
@@ -15,7 +15,7 @@
 #include <px/px.h>
 
 struct py_state {
-    PyObject *make_error;       /* px._errors.from_engine: the exception for an error of the engine */
+    PyObject *make_error;       /* px._errors.from_engine: the exception for an error of libpx */
     PyTypeObject *policy_type, *box_type, *files_type, *tasks_type, *task_run_type, *worker_type;
 };
 
@@ -28,7 +28,7 @@ static inline struct py_state *py_state_of(PyObject *object)
 /* error.c */
 PyObject *py_error_raise(const struct py_state *state, const struct px_err *e);     /* NULL */
 PyObject *py_error_raise_words(const struct py_state *state, const char *what, const char *why, const char *fix);       /* PX001 */
-PyObject *py_error_text(const char *text);      /* str of what may be no UTF-8; None for NULL */
+PyObject *py_error_text(const char *text);      /* str of bytes that may not be UTF-8; None for NULL */
 PyObject *py_error_take(char *text);            /* the same, and frees it */
 
 /* words.c: a Python sequence of str, bytes or paths as a NULL-terminated array. */
@@ -39,7 +39,7 @@ struct py_words {
 int py_words_init(struct py_words *words, PyObject *sequence);
 void py_words_done(struct py_words *words);
 
-/* policy.c: a policy in use by a call that has let go of the interpreter's lock cannot be changed. */
+/* policy.c: a policy cannot be changed while a call that released the GIL uses it. */
 struct py_policy {
     PyObject_HEAD
     struct px_policy *policy;
@@ -52,14 +52,14 @@ extern PyType_Spec py_box_spec;
 PyObject *py_box_start(PyObject *module, PyObject *args, PyObject *words);
 PyObject *py_box_stay(PyObject *module, PyObject *args);
 PyObject *py_box_take(struct py_state *state, struct px_box *box);      /* an object for a box that was started elsewhere */
-/* For this thread alone until py_box_leave; NULL with an exception, also if it still runs. */
+/* Locked for this thread until py_box_leave; NULL with an exception, also if it is still running. */
 struct px_box *py_box_enter_ended(PyObject *object);
 void py_box_leave(PyObject *object);
 
 /* files.c */
 extern PyType_Spec py_files_spec;
 struct px_files;
-PyObject *py_files_of(struct py_state *state, const struct px_files *files);   /* one that can do the same */
+PyObject *py_files_of(struct py_state *state, const struct px_files *files);   /* a copy with the same rights */
 
 /* task.c */
 extern PyType_Spec py_tasks_spec, py_task_run_spec;

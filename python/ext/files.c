@@ -1,4 +1,4 @@
-/* Files: a file sandbox. It never changes, so that several threads may use one at once. */
+/* Files: a file sandbox. It is immutable, so several threads may use it at once. */
 #include "ext.h"
 
 #include <limits.h>
@@ -92,7 +92,7 @@ static PyObject *make(struct py_state *state, PyObject *rows, struct roots *root
     return wrap(state, files);
 }
 
-/* A tuple of our own: reading a row calls methods of its items, which can change the caller's list. */
+/* Uses its own tuple: reading a row calls methods of its items, which can change the caller's list. */
 static PyObject *files_new(PyTypeObject *type, PyObject *args, PyObject *words)
 {
     PyObject *list;
@@ -208,7 +208,7 @@ static PyObject *files_roots(PyObject *object, PyObject *none)
     return list;
 }
 
-/* By the descriptors that are held: a directory that was renamed is where it is now. */
+/* Resolved through the open descriptors, so a renamed directory has its current path. */
 static PyObject *files_places(PyObject *object, PyObject *none)
 {
     PyObject *places = PyDict_New();

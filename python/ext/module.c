@@ -1,4 +1,4 @@
-/* The module px._px: its types and what belongs to none of them. */
+/* The module px._px: its types and module functions. */
 #include "ext.h"
 
 #include <stdlib.h>
@@ -23,8 +23,8 @@ static PyObject *explain(PyObject *module, PyObject *args)
     return Py_BuildValue("ssss", text.name, text.what, text.why, text.fix);
 }
 
-/* stored_root(archive, function): function(directory) while the directory that the archive was unpacked to cannot go away; with a third
- * argument that is true the first is the name of a base or an image. */
+/* stored_root(archive, function): calls function(directory) while a lease keeps the archive's unpacked directory. With
+ * a true third argument the first one is the name of a base or an image. */
 static PyObject *stored_root(PyObject *module, PyObject *args)
 {
     PyObject *archive = NULL, *function, *found = NULL;
@@ -52,7 +52,7 @@ static PyObject *stored_root(PyObject *module, PyObject *args)
     return found;
 }
 
-/* One list for each thing that the engine lists by an index. */
+/* One list for each table that libpx lists by index. */
 static PyObject *listed(PyObject *(*at)(size_t))
 {
     PyObject *list = PyList_New(0);

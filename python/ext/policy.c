@@ -37,7 +37,7 @@ static PyObject *policy_set(PyObject *object, PyObject *args)
     struct px_err e = {0};
     if (!PyArg_ParseTuple(args, "sO:set", &field, &value))
         return NULL;
-    /* First: it can run Python code, and so other threads. */
+    /* First, because it can run Python code and so let other threads run. */
     if (value != Py_None && !PyUnicode_FSConverter(value, (void *)&bytes))
         return NULL;
     if (self->users > 0) {

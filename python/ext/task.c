@@ -1,8 +1,8 @@
 /* Tasks: workspaces and the actions in them. TaskRun: one action, which an event loop steps as it steps a box.
  *
- * (1) Tasks never change, so that several threads may use them at once. A run is used by one thread at a time: a second one is
- *     told so, instead of waiting for an action that may take long.
- * (2) A run keeps its Tasks alive.
+ * (1) Tasks are immutable, so several threads may use them at once. A run is used by one thread at a time: a second
+ *     one gets an error instead of waiting for a long action.
+ * (2) A run keeps a reference to its Tasks.
  * (3) After a fork the child can neither use nor end a run of its parent. */
 #include "ext.h"
 
@@ -21,7 +21,7 @@ struct py_task_run {
     struct px_task_run *run;
     PyObject *tasks;
     bool busy;
-    bool ended;                 /* step() has said that the result is final */
+    bool ended;                 /* step() has reported that the result is final */
     pid_t owner;
 };
 
@@ -296,7 +296,7 @@ static int add_name(void *user, const struct px_task_entry *entry)
     return r;
 }
 
-/* The names are made into objects on the way, so others wait. */
+/* Creates Python objects in the callback, so it holds the GIL. */
 static PyObject *tasks_list(PyObject *object, PyObject *args)
 {
     const char *id;

@@ -8,7 +8,7 @@ static int fill(struct py_words *words, PyObject *list, Py_ssize_t count)
         PyObject *item = PySequence_GetItem(list, i);
         int ok = item ? PyUnicode_FSConverter(item, (void *)&bytes) : 0;
         Py_XDECREF(item);
-        if (!ok || PyTuple_SetItem(words->keep, i, bytes) < 0)     /* takes the bytes, also on failure */
+        if (!ok || PyTuple_SetItem(words->keep, i, bytes) < 0)     /* takes ownership of the bytes, also on failure */
             return -1;
         words->items[i] = PyBytes_AsString(bytes);
     }

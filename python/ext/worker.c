@@ -1,4 +1,4 @@
-/* Worker: the boundaries of an agent. It never changes, so that several threads may use one at once. */
+/* Worker: the boundaries of an agent. It is immutable, so several threads may use it at once. */
 #include "ext.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* catalog/catalog.c - opening and closing. */
-#include <errno.h>
 #include <stdlib.h>
 
 #include <px/sandbox.h>
@@ -18,7 +17,7 @@ int px_sandbox_open(const char *home, struct px_sandbox **ret_sandbox, struct px
 {
     struct px_sandbox *s = calloc(1, sizeof *s);
     if (!s)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for the sandbox store");
+        return px_no_memory(e);
     if (px_store_open(home, &s->store, e) < 0) {
         free(s);
         return -1;

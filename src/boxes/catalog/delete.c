@@ -203,7 +203,7 @@ int px_sandbox_delete(struct px_sandbox *s, const char *const *words, char **ret
     struct px_err own = {0};
     struct deletion d = {.s = s, .e = e ? e : &own, .targets = calloc(TARGETS_MAX, sizeof *d.targets)};
     if (!d.targets)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "removing from the store");
+        return px_no_memory(e);
     px_json_object(&j, NULL);
     px_json_int(&j, "schema", 1);
     px_json_array(&j, "removed");
@@ -213,6 +213,6 @@ int px_sandbox_delete(struct px_sandbox *s, const char *const *words, char **ret
     (void)px_buf_putc(&text, '\n');
     free(d.targets);
     if (r == 0 && !(*ret_json = px_buf_take(&text)))
-        r = px_fail(e, PX_E_MEMORY, ENOMEM, "writing the answer");
+        r = px_no_memory(e);
     return r;
 }

@@ -20,7 +20,7 @@ static int take_answer(struct px_buf *text, char **ret_json, struct px_err *e)
     char *json = px_buf_take(text);
 
     if (!json)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "writing the answer");
+        return px_no_memory(e);
     *ret_json = json;
     return 0;
 }

@@ -87,7 +87,7 @@ static int from_files(struct px_sandbox *s, const char *name, const char *source
     px_auto_free struct px_image *image = calloc(1, sizeof *image);
     struct px_oid tree;
     if (!image)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "importing a base");
+        return px_no_memory(e);
     if (!is_root(dir)) {
         (void)px_fail(e, PX_E_BASE, 0, "'%s' is neither an image nor a root file system", source);
         (void)px_why(e, "It has no usr, bin or lib at its top, nor oci-layout or manifest.json.");
@@ -110,7 +110,7 @@ static int from_directory(struct px_sandbox *s, const char *name, const char *so
         return from_files(s, name, source, dir, ret_json, e);
     px_auto_free struct px_image *image = calloc(1, sizeof *image);
     if (!image)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "importing a base");
+        return px_no_memory(e);
     int r = px_image_layout_read_directory(s->store, dir, source, which, image, e);
     r = r < 0 ? r : from_image(s, name, source, image, ret_json, e);
     px_image_done(image);
@@ -156,7 +156,7 @@ static int from_registry(struct px_sandbox *s, const char *name, const char *sou
     struct px_image_ref ref;
     px_auto_free struct px_image *image = calloc(1, sizeof *image);
     if (!image)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "importing a base");
+        return px_no_memory(e);
     if ((found ? px_image_ref_parse : px_image_ref_typed)(reference, &ref, e) < 0)
         return -1;
     ref.found = found;

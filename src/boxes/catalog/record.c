@@ -18,11 +18,6 @@
 
 enum { LISTING_MAX = 256 << 20, RECORD_MAX = 8 << 20, RELEASE_MAX = 16 * 1024 };
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a record");
-}
-
 /* ---- layers in records ---- */
 
 json_t *px_catalog_layer_json(const struct px_layer *layer)
@@ -148,7 +143,7 @@ static int answer(json_t *record, char **ret_json, struct px_err *e)
     int r = px_canonical(record, &text);
     char *json = r < 0 ? NULL : px_buf_take(&text);
     if (!json)
-        return no_memory(e);
+        return px_no_memory(e);
     *ret_json = json;
     return 0;
 }
@@ -158,7 +153,7 @@ static int put_record(struct px_store *store, const struct px_base_facts *f, con
 {
     px_auto_buf struct px_buf text = PX_BUF(RECORD_MAX);
     if (!record || px_canonical(record, &text) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_record_put(store, PX_RECORD_BASE, base, px_buf_text(&text), e) < 0)
         return -1;
     return px_name_put(store, PX_RECORD_BASE, f->place ? f->place : f->name, base, e);
@@ -187,7 +182,7 @@ int px_catalog_base_record(struct px_store *store, const struct px_base_facts *f
     px_auto(px_document) json_t *packages =
         facts->packages ? json_loads(facts->packages, JSON_REJECT_DUPLICATES, NULL) : json_array();
     if (!packages)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_tree_open(store, &facts->tree, &root, e) < 0)
         return -1;
     return record(store, facts, root, packages, ret_base, ret_json, e);
@@ -229,7 +224,7 @@ static int read_record(struct px_store *store, const struct px_oid *oid, struct 
     }
     base->oid = *oid;
     base->name = strdup(name);
-    return base->name ? 0 : no_memory(e);
+    return base->name ? 0 : px_no_memory(e);
 }
 
 int px_catalog_base_find(struct px_store *store, const char *name, struct px_base *ret_base, struct px_err *e)

@@ -58,7 +58,7 @@ static int lend(struct px_sandbox *s, const struct px_oid *tree, const struct px
     char path[4096];
     struct px_root_lease *lease = calloc(1, sizeof *lease);
     if (!lease)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the lease of a root");
+        return px_no_memory(e);
     lease->tree = *tree;
     lease->holds = true;
     char *copy = NULL;
@@ -66,7 +66,7 @@ static int lend(struct px_sandbox *s, const struct px_oid *tree, const struct px
     if (r == 0)
         r = px_tree_path(s->store, tree, path, sizeof path, e);
     if (r == 0 && !(copy = strdup(path)))
-        r = px_fail(e, PX_E_MEMORY, ENOMEM, "the path of a root");
+        r = px_no_memory(e);
     if (r < 0) {
         px_root_lease_free(lease);
         return -1;
@@ -156,7 +156,7 @@ static int root_of_file(struct px_sandbox *s, const char *path, char **ret_dir, 
     if (S_ISDIR(st.st_mode)) {
         *ret_dir = strdup(path);
         *ret_lease = NULL;
-        return *ret_dir ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "the path of a root");
+        return *ret_dir ? 0 : px_no_memory(e);
     }
     if (!S_ISREG(st.st_mode))
         return px_fail(e, PX_E_ROOTFS, 0, "cannot use '%s' as a root: it is neither a directory nor an archive", path);
@@ -178,7 +178,7 @@ static int root_of_image(struct px_sandbox *s, const char *name, char **ret_dir,
         return r;
     px_auto_free struct px_image *image = calloc(1, sizeof *image);
     if (!image)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "an image as a root");
+        return px_no_memory(e);
     r = px_image_load(s->store, &manifest, image, e);
     if (r == 0) {
         r = px_image_tree(s->store, image, s->progress, &tree, e);

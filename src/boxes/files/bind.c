@@ -145,7 +145,7 @@ static int bind_git(struct px_policy *policy, const struct px_root *root, const 
     if (r >= 0)
         r = bind_named(policy, root, source, target, t, e);
     else if (r == -ENOMEM)
-        r = px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+        r = px_no_memory(e);
     else
         r = 0;
     free(t);

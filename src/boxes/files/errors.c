@@ -258,7 +258,7 @@ int px_files_error_not_text(const char *verb, const char *path, struct px_err *e
 
 int px_files_error_memory(struct px_err *e)
 {
-    return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+    return px_no_memory(e);
 }
 
 int px_files_error_sys(const struct px_files *f, const char *verb, const char *path, int err, struct px_err *e)

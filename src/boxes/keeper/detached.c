@@ -101,7 +101,7 @@ int px_keeper_command_run(struct px_keeper *k, const char *text, size_t length, 
         return -1;
     px_auto_free const char **argv = px_named_words(text, length, at);
     struct px_keeper_command *c = argv ? new_command(k, text + at, length - at) : NULL;
-    int r = c ? start(k, c, policy, argv, e) : px_fail(e, PX_E_MEMORY, ENOMEM, "command");
+    int r = c ? start(k, c, policy, argv, e) : px_no_memory(e);
     px_policy_free(policy);
     if (!c || r < 0) {
         px_keeper_command_free(c);

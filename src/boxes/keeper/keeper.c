@@ -56,7 +56,7 @@ PX_API int px_keeper_new(const char *home, const struct px_policy *policy, struc
 {
     struct px_keeper *k = calloc(1, sizeof *k);
     if (!k)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "keeper");
+        return px_no_memory(e);
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
     *k = (struct px_keeper){.place = PX_KEEP_NOWHERE, .policy = policy, .listener = -EBADF, .defaults = -EBADF,

@@ -81,7 +81,7 @@ PX_API int px_living_open(const char *home, const char *name, struct px_living *
     }
     struct px_living *l = calloc(1, sizeof *l);
     if (!l)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "box");
+        return px_no_memory(e);
     l->boxes = l->dir = l->socket = l->defaults = l->cancel = -EBADF;
     int r = px_fmt(l->name, sizeof l->name, "%s", name);
     if (r >= 0)

@@ -156,7 +156,7 @@ int px_named_stream(struct px_living *l, const char *const argv[], const struct 
     struct stream *s = policy ? calloc(1, sizeof *s) : NULL;
     if (!s) {
         px_policy_free(policy);
-        return policy ? px_fail(e, PX_E_MEMORY, ENOMEM, "copy") : -1;
+        return policy ? px_no_memory(e) : -1;
     }
     *s = (struct stream){.how = how, .in = -EBADF, .out = -EBADF, .err = -EBADF, .cancel = l->cancel, .said = ret_said,
                          .moved_nsec = px_now_nsec()};

@@ -107,7 +107,7 @@ int px_builders_new(const int *image, struct px_builders **ret_makers, struct px
     struct px_builders *makers = calloc(1, sizeof *makers);
     if (!makers || pthread_mutex_init(&makers->lock, NULL) != 0) {
         free(makers);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "engine");
+        return px_no_memory(e);
     }
     makers->image = image;
     makers->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

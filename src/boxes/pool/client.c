@@ -210,7 +210,7 @@ PX_API int px_pool_new(struct px_engine *engine, const struct px_policy *policy,
         return px_fail(e, PX_E_VALUE, 0, "a pool keeps 1 to %d boxes ready, not %u", PX_POOL_READY_MAX, ready);
     struct px_pool *pool = calloc(1, sizeof *pool);
     if (!pool)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "pool");
+        return px_no_memory(e);
     pool->users = 1;
     pool->ready = ready;
     pool->queue = -EBADF;

@@ -233,7 +233,7 @@ static void add_pool(struct factory *f, const struct px_pool_order *order, const
     struct px_policy *policy = p ? policy_of_homes(text, order->length, &e) : NULL;
     if (!policy || watch(f, queue, &p->watched) < 0) {
         if (e.code == 0)
-            px_fail(&e, PX_E_MEMORY, ENOMEM, "pool");
+            px_no_memory(&e);
         (void)px_handover_refuse(queue, &e);
         (void)px_fd_close(queue);
         px_policy_free(policy);

@@ -229,7 +229,7 @@ int px_export_bwrap(const struct px_policy *policy, const struct px_plan *plan, 
     px_buf_puts(out, " \\\n   ");
     px_buf_puts(out, px_buf_text(&inputs));
     px_buf_putc(out, '\n');
-    return inputs.err < 0 || out->err < 0 ? px_fail(e, PX_E_MEMORY, 0, "px ran out of memory") : 0;
+    return inputs.err < 0 || out->err < 0 ? px_no_memory(e) : 0;
 }
 
 /* ---- docker ---- */
@@ -297,7 +297,7 @@ int px_export_docker(const struct px_policy *policy, const struct px_plan *plan,
     px_buf_puts(out, " \\\n    \"${IMAGE:?name the image}\"");
     command(out, plan);
     px_buf_putc(out, '\n');
-    return out->err < 0 ? px_fail(e, PX_E_MEMORY, 0, "px ran out of memory") : 0;
+    return out->err < 0 ? px_no_memory(e) : 0;
 }
 
 /* ---- Seatbelt ---- */
@@ -336,5 +336,5 @@ int px_export_seatbelt(const struct px_policy *policy, const struct px_plan *pla
             subpath(out, "file-write*", px_plan_text(plan, s->src));
     }
     px_buf_puts(out, plan->own_net ? "(deny network*)\n" : "(allow network*)\n");
-    return out->err < 0 ? px_fail(e, PX_E_MEMORY, 0, "px ran out of memory") : 0;
+    return out->err < 0 ? px_no_memory(e) : 0;
 }

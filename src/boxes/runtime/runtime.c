@@ -472,7 +472,7 @@ static struct run *new_run(const struct px_policy *policy, struct px_err *e)
     const struct px_runtime_kind *kind = px_runtime_find(policy->runtime, e);
     struct run *run = kind ? calloc(1, sizeof *run) : NULL;
     if (kind && !run)
-        px_fail(e, PX_E_MEMORY, ENOMEM, "box");
+        px_no_memory(e);
     if (!run)
         return NULL;
     run->partner = (struct px_partner){.tier = kind->tier, .inside = kind->socket, .stdio = {-EBADF, -EBADF, -EBADF},

@@ -428,7 +428,7 @@ int px_stage_init(struct px_stage *st, const struct px_policy *policy, const str
         return -1;
     if (take_vectors(st) < 0 || rebuild(st, &its_socket, &its_log) < 0) {
         px_stage_done(st);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
+        return px_no_memory(e);
     }
     take_notes(st->plan, native);
     return 0;
@@ -464,5 +464,5 @@ int px_stage_fill(struct px_stage *st, const struct px_buf *config, const struct
     plan->argv = make_vector(plan, st->argv, st->argv_count);
     plan->envp = make_vector(plan, st->envp, st->envp_count);
     plan->init_argv = make_vector(plan, st->init_argv, st->init_argv_count);
-    return plan->argv && plan->envp && plan->init_argv ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
+    return plan->argv && plan->envp && plan->init_argv ? 0 : px_no_memory(e);
 }

@@ -83,7 +83,7 @@ static int open_index(struct px_buildbox *box, const struct px_index *index, str
         return px_policy_set(box->policy, "net", "none", e);
     box->own = calloc(1, sizeof *box->own);
     if (!box->own)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "a box for packages");
+        return px_no_memory(e);
     if (px_index_net(index, box->own) < 0)
         return px_fail(e, PX_E_LIMIT, E2BIG, "the settings of uv and pip name more than %d ports of this machine",
                        PX_NET_OWN_PORTS_MAX);

@@ -82,7 +82,7 @@ static int make_note(struct changes *c, const char *dir, struct px_err *e)
     px_auto_buf struct px_buf note = PX_BUF(NOTE_MAX / 2);
     px_buf_printf(&note, "%lld %ld\n%s\n", (long long)c->since.tv_sec, c->since.tv_nsec, dir);
     c->after.note = c->note = px_buf_take(&note);
-    return c->note ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "changes");
+    return c->note ? 0 : px_no_memory(e);
 }
 
 /* PX_HOME and PX_HOME/changes; box/upper.c makes the directory itself. */
@@ -114,7 +114,7 @@ static int prepare(struct changes *c, const struct px_policy *policy, struct px_
         return 0;
     c->kept = strdup(policy->keep);
     if (!c->kept)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "changes");
+        return px_no_memory(e);
     if (make_home(c->kept, e) < 0 || read_note(c, dir, e) < 0)
         return -1;
     return make_note(c, dir, e);
@@ -126,7 +126,7 @@ static int tell(struct changes *c, struct px_result *r, struct px_err *e)
 {
     c->told = calloc(c->list.count + 1, sizeof *c->told);
     if (!c->told)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "changes");
+        return px_no_memory(e);
     for (size_t i = 0; i < c->list.count; i++) {
         const struct px_changes_item *item = &c->list.items[i];
         if (item->listed)
@@ -196,7 +196,7 @@ int px_start_changes(const struct px_policy *policy, struct px_after **ret_after
 {
     struct changes *c = calloc(1, sizeof *c);
     if (!c)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "changes");
+        return px_no_memory(e);
     *c = (struct changes){.after = {.ended = ended, .done = done}, .lower = -EBADF, .apply = policy->apply};
     c->diff_max = policy->output_bytes == 0                                                    ? PX_OUTPUT_DEFAULT
                   : px_policy_limited(policy->output_bytes) && policy->output_bytes < DIFF_MAX ? policy->output_bytes

@@ -25,7 +25,7 @@ PX_API int px_box_output(const struct px_box *box, int stream, char **ret_text, 
     size_t len = out.len;
     char *text = px_buf_take(&out);
     if (!text)
-        return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+        return px_no_memory(e);
     *ret_text = text;
     *ret_len = len;
     return 0;

@@ -126,7 +126,7 @@ int px_pasta_start(const struct px_policy *policy, struct px_carrier **ret_carri
     px_auto_free struct arguments *a = calloc(1, sizeof *a);
     if (!n || !a) {
         px_relay_free(n);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "network");
+        return px_no_memory(e);
     }
     n->carrier.processes = 3;           /* px-pasta, pasta, and the process by which that enters the namespace */
     n->carrier.change = change;

@@ -1,6 +1,5 @@
 #include "start/resolve.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +33,7 @@ int px_start_filter(const struct px_policy *policy, struct px_host *host, struct
     host->filter_sends = px_profile_permits(profile, SYS_sendmsg);
     px_profile_free(profile);
     if (!copy)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "--seccomp");
+        return px_no_memory(e);
     host->filter = *ret_code = copy;
     host->filter_length = length;
     return 0;

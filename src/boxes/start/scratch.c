@@ -18,7 +18,7 @@ PX_API int px_scratch_make(const char *tmp, bool sweep, char **ret_path, int *re
     *ret_path = strdup(path);
     if (!*ret_path) {
         px_homes_drop(path);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "a directory in '%s'", tmp);
+        return px_no_memory(e);
     }
     *ret_lock = px_fd_take(&lock);
     return 0;

@@ -426,6 +426,11 @@ int px_fail(struct px_err *e, enum px_code code, int sys, const char *fmt, ...)
     return -1;
 }
 
+int px_no_memory(struct px_err *e)
+{
+    return px_fail(e, PX_E_MEMORY, ENOMEM, "px ran out of memory");
+}
+
 int px_detail(struct px_err *e, const char *key, const char *value)
 {
     char member[sizeof e->details];

@@ -26,6 +26,9 @@ const struct px_error_text *px_err_find(int code);
 int px_fail(struct px_err *e, enum px_code code, int sys, const char *fmt, ...)
     __attribute__((format(printf, 4, 5), cold));
 
+/* px_fail for an allocation that failed: PX_E_MEMORY with ENOMEM. Returns -1. */
+int px_no_memory(struct px_err *e) __attribute__((cold));
+
 /* Replace the why or the fix of an error just made; both return -1 so that a caller can return them. */
 int px_why(struct px_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
 /* Several lines: text that is quoted already, with newlines between its lines. */

@@ -141,7 +141,7 @@ int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, con
         if (plan->carrier)
             plan->carrier->done(plan->carrier);
         px_plan_free(plan);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "box");
+        return px_no_memory(e);
     }
     if ((plan->carried && !plan->carrier) || (plan->joins && plan->join < 0)) {
         px_supervise_free(box);
@@ -155,7 +155,7 @@ int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, con
     if ((box->partner && box->partner->prepare(box, policy, e) < 0) || px_launch(box, policy, io, e) < 0 ||
         px_supervise_watch(box, e) < 0 || let_go_of_plan(box) < 0) {
         if (e && e->code == 0)
-            px_fail(e, PX_E_MEMORY, ENOMEM, "box");
+            px_no_memory(e);
         px_supervise_free(box);
         return -1;
     }
@@ -168,7 +168,7 @@ int px_supervise_exec(struct px_box *home, const struct px_policy *policy, const
 {
     struct px_box *box = new_box(NULL, policy);
     if (!box)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "box");
+        return px_no_memory(e);
     box->home = home;
     px_report_home(box);
     if (make_id(box->id) < 0 || px_command_start(box, policy, argv, io, e) < 0 || px_supervise_watch(box, e) < 0) {

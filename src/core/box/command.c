@@ -255,7 +255,7 @@ int px_command_start(struct px_box *box, const struct px_policy *policy, const c
         result = take_answer(box, argv[0], px_plan_workdir(plan, policy), e);
     if (result >= 0) {
         box->argv = px_supervise_copy_argv(plan->argv);
-        result = box->argv ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "box");
+        result = box->argv ? 0 : px_no_memory(e);
     }
     px_buf_done(&r.text);
     px_plan_free(plan);

@@ -91,7 +91,7 @@ static int lend_source(struct px_box *box, int source, const struct stat *st, co
     px_auto_fd int fd = source;
     int r = add_loan(box, fd, &owner);
     if (r < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "box");
+        return px_no_memory(e);
     fd = -EBADF;
     r = give_to_box(box, source, st, &owner);
     return r < 0 ? px_fail(e, PX_E_BIND, r, "cannot bind '%s' for writing: it cannot be lent to the box", path) : 0;

@@ -274,7 +274,7 @@ static int open_writable(struct px_box *box, struct px_err *e)
         int *more = realloc(box->writable, (box->writable_count + 1) * sizeof *more);
         if (!more) {
             (void)px_fd_close(fd);
-            return px_fail(e, PX_E_MEMORY, ENOMEM, "box");
+            return px_no_memory(e);
         }
         box->writable = more;
         box->writable[box->writable_count++] = fd;

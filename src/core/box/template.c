@@ -288,14 +288,14 @@ int px_template_new(struct px_plan *plan, bool has_builders, struct px_template 
     struct px_template *t = calloc(1, sizeof *t);
     if (!t) {
         px_plan_free(plan);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "template");
+        return px_no_memory(e);
     }
     t->place = t->filters = -EBADF;
     t->whole = plan;
     t->plan = copy_plan(plan);
     if (!t->plan) {
         px_template_free(t);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "template");
+        return px_no_memory(e);
     }
     t->filters = shared_filters(plan);
     if (has_builders)
@@ -337,7 +337,7 @@ int px_template_plan(const struct px_template *t, struct px_template_builder *wh
 {
     struct px_plan *plan = copy_plan(t->plan);
     if (!plan)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
+        return px_no_memory(e);
     plan->filters = t->filters >= 0 ? &t->filters : NULL;
     plan->builder = who;
     plan->template_ns = t->place >= 0 ? &t->place : NULL;

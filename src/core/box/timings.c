@@ -1,5 +1,4 @@
 /* The time that each step of a start took, as a table for people. */
-#include <errno.h>
 
 #include "base/err.h"
 #include "box/supervise.h"
@@ -32,7 +31,7 @@ int px_supervise_timings(const struct px_box *box, char **ret_text, struct px_er
     px_buf_printf(&out, "  %-40s %8.1f\n", "clone-to-exec", (double)(box->ready_nsec - box->clone_nsec) / 1000);
     px_buf_printf(&out, "  %-40s %8.1f\n", "run", (double)(box->end_nsec - box->ready_nsec) / 1000);
     if (out.err < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "timings");
+        return px_no_memory(e);
     *ret_text = px_buf_take(&out);
     return 0;
 }

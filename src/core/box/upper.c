@@ -150,7 +150,7 @@ static int settle_mark(struct px_upper *u, const struct px_upper_want *want, str
     px_auto_buf struct px_buf text = PX_BUF(MARK_MAX);
     px_auto_free char *word = calloc(1, MARK_MAX);
     if (!word)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "overlay");
+        return px_no_memory(e);
     ssize_t n = px_read_file(u->dir, mark_name, word, MARK_MAX);
     bool kept = n > 0 && px_starts_with(word, kept_word);
     px_buf_printf(&text, "%s%s", kept_word, want->note ? want->note : "");

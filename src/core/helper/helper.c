@@ -152,7 +152,7 @@ int px_helper_start(const char *name, const char *const *args, const int *fds, s
         return -1;
     px_auto_free const char **argv = calloc(n + 2, sizeof *argv);
     if (!argv)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "%s", name);
+        return px_no_memory(e);
     argv[0] = name;
     memcpy(argv + 1, args, n * sizeof *argv);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)

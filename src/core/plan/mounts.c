@@ -167,7 +167,7 @@ int px_mounts_init(struct px_mounts *places, const struct px_policy *policy, str
     size_t most = policy->binds.count + policy->tmpfs.count + 2;
     *places = (struct px_mounts){.items = calloc(most, sizeof *places->items), .policy = policy};
     if (!places->items)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
+        return px_no_memory(e);
     if (collect_mounts(places, e) == 0 && check_foreign(places, e) == 0)
         return 0;
     px_mounts_done(places);

@@ -378,7 +378,7 @@ static int finish_plan(struct px_plan *plan, const struct px_policy *policy, con
     size_t env_count = 0;
 
     if (!args || px_plan_environment(plan, policy, &env, &env_count) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
+        return px_no_memory(e);
     for (size_t i = 0; i < argc; i++)
         args[i] = px_steps_text(plan, argv[i]);
     int init_count = add_init_argv(plan, policy, init);
@@ -392,7 +392,7 @@ static int finish_plan(struct px_plan *plan, const struct px_policy *policy, con
     plan->envp = vector_of(plan, env, env_count);
     plan->init_argv = vector_of(plan, init, (size_t)init_count);
     if (!plan->argv || !plan->envp || !plan->init_argv)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
+        return px_no_memory(e);
     return 0;
 }
 
@@ -428,7 +428,7 @@ int px_plan_new(const struct px_policy *policy, const char *const argv[], const 
         return -1;
     struct px_plan *plan = new_plan();
     if (!plan)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
+        return px_no_memory(e);
     int r = choose_tier(plan, policy, host, e) < 0 || build_plan(plan, policy, argv[0], host, bind_to_thread, e) < 0 ||
                     finish_plan(plan, policy, argv, argc, e) < 0
                 ? -1
@@ -446,7 +446,7 @@ int px_plan_stay(const struct px_policy *policy, const struct px_host *host, boo
         return px_fail(e, PX_E_NOT_BUILT, 0, "--changes is for one command, not for a box that stays");
     struct px_plan *plan = new_plan();
     if (!plan)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
+        return px_no_memory(e);
     plan->stays = true;
     int r = choose_tier(plan, policy, host, e);
     if (r >= 0 && plan->tier != PX_TIER_FULL)
@@ -465,7 +465,7 @@ int px_plan_command(const struct px_policy *policy, const char *const argv[], st
         return -1;
     struct px_plan *plan = new_plan();
     if (!plan)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "plan");
+        return px_no_memory(e);
     add_limits(plan, policy);
     px_plan_candidates(plan, policy, argv[0]);
     return give_plan(plan, finish_plan(plan, policy, argv, argc, e), ret_plan);

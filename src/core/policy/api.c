@@ -18,7 +18,7 @@ PX_API int px_policy_new(const char *preset, struct px_policy **ret_policy, stru
 {
     struct px_policy *policy = calloc(1, sizeof *policy);
     if (!policy)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "policy");
+        return px_no_memory(e);
     if (px_policy_init(policy, preset, e) < 0) {
         free(policy);
         return -1;

@@ -118,7 +118,7 @@ PX_API int px_policy_check(const struct px_policy *policy, char **ret_text, stru
     check_tmpfs(policy, &out);
     check_rest(policy, &out);
     if (out.err < 0)
-        return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+        return px_no_memory(e);
     *ret_text = out.len ? px_buf_take(&out) : NULL;
     return 0;
 }

@@ -1,5 +1,4 @@
 /* The types of a policy's fields that may be given several times: binds, tmpfs, variables. */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,7 +211,7 @@ static int put_variable(struct px_text_list *list, const char *text, const struc
 {
     char *copy = strdup(text);
     if (!copy)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "--%s", field->name);
+        return px_no_memory(e);
     size_t n = name_length(text);
     for (size_t i = 0; i < list->count; i++)
         if (name_length(list->items[i]) == n && memcmp(list->items[i], text, n) == 0) {
@@ -241,7 +240,7 @@ static int parse_env(void *at, const struct px_field *field, const char *text, s
         return 0;               /* as docker does: a variable that the caller does not have is left out */
     px_auto_free char *whole = malloc(n + strlen(value) + 2);
     if (!whole)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "--%s", field->name);
+        return px_no_memory(e);
     memcpy(whole, text, n);
     whole[n] = '=';
     memcpy(whole + n + 1, value, strlen(value) + 1);
@@ -283,7 +282,7 @@ static int parse_env_file(void *at, const struct px_field *field, const char *pa
 {
     px_auto_free char *text = malloc(ENV_FILE_MAX);
     if (!text)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "--%s", field->name);
+        return px_no_memory(e);
     ssize_t n = px_read_file(AT_FDCWD, path, text, ENV_FILE_MAX);
     if (n < 0)
         return px_fail(e, PX_E_IO, (int)n, "--%s: cannot read '%s'", field->name, path);

@@ -23,7 +23,7 @@ static int add_text(struct px_text_list *list, size_t max, const struct px_field
         list->items = items;
     char *copy = items ? strdup(text) : NULL;
     if (!copy)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "--%s", field->name);
+        return px_no_memory(e);
     list->items[list->count++] = copy;
     return 0;
 }
@@ -58,7 +58,7 @@ static int parse_net(void *at, const struct px_field *field, const char *text, s
         px_fail(e, PX_E_VALUE, 0, "--net: '%.80s' names no box", text);
         return px_fix(e, "Write box: and the name of a box that runs, as px box list shows it, or pid: and the number of its process 1.");
     } else if (!(box = strdup(text))) {
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "--net");
+        return px_no_memory(e);
     } else {
         policy->net = PX_NET_BOX;
     }

@@ -206,7 +206,7 @@ int px_policy_init(struct px_policy *policy, const char *preset, struct px_err *
     }
     policy->preset = strdup(row->preset);
     if (!policy->preset)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "policy");
+        return px_no_memory(e);
     int r = set_defaults(policy, e);
     for (row++; r == 0 && row->preset && row->field; row++)
         r = px_policy_put(policy, row->field, row->value, e);

@@ -67,7 +67,7 @@ int px_policy_place(const struct px_field *field, const char *text, char **ret_p
         return px_fix(e, "Write an absolute path without '..', such as /workspace.");
     }
     *ret_path = strdup(clean);
-    return *ret_path ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "--%s", field->name);
+    return *ret_path ? 0 : px_no_memory(e);
 }
 
 static int parse_place(void *at, const struct px_field *field, const char *text, struct px_err *e)

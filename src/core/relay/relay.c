@@ -101,7 +101,7 @@ static int each_line(const char *path, int (*line)(struct px_relay *n, char *tex
 {
     px_auto_free char *text = malloc(FILE_MAX);
     if (!text)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "network");
+        return px_no_memory(e);
     ssize_t size = px_read_file(AT_FDCWD, path, text, FILE_MAX);
     int r = 0;
     for (char *p = text; size > 0 && r == 0 && *p;) {
@@ -445,7 +445,7 @@ int px_relay_start(const struct px_policy *policy, struct px_carrier **ret_carri
 {
     struct px_relay *n = px_relay_new();
     if (!n)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "network");
+        return px_no_memory(e);
     if (start_relay(n, policy, e) < 0) {
         px_relay_free(n);
         return -1;

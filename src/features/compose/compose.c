@@ -1,5 +1,4 @@
-/* compose/compose.c - an image from a base and capabilities: put together, recorded, written out. */
-#include <errno.h>
+/* compose/compose.c - assembles an image from a base and capabilities, records it and writes it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,11 +18,6 @@
 enum { RECORD_MAX = 8 << 20 };
 #define DEFAULT_BASE "debian-12"
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for an image");
-}
-
 void px_compose_pinned_done(struct px_pinned *pinned)
 {
     px_packages_done(&pinned->base);
@@ -41,7 +35,7 @@ void px_compose_done(struct px_compose *b)
 
 /* ---- what it is made of ---- */
 
-/* A base that px can build is built now: it is the first half of what was asked for. */
+/* Builds the base now if px can build it. */
 static int find_base(struct px_compose *b, bool plan, struct px_err *e)
 {
     const char *name = b->how->base ? b->how->base : DEFAULT_BASE;
@@ -75,7 +69,7 @@ static int check_capabilities(struct px_compose *b, struct px_err *e)
     return px_why(e, "px knows no packages for that distribution.");
 }
 
-/* The sbx_id says what a project runs in; what is shipped is that and the project. */
+/* The sbx_id covers what a project runs in; the id of a shipped image also covers the project. */
 static int identify_app(struct px_compose *b)
 {
     char text[256];
@@ -93,15 +87,15 @@ bool px_compose_is_pinned(const struct px_compose *b)
     return i == b->set.count && !b->pinned->capabilities[i];
 }
 
-/* 0, 1: only the archive could say. */
+/* 0; 1: only the archive knows. */
 static int find_packages(struct px_compose *b, bool plan, struct px_err *e)
 {
     const struct px_capability_ask ask = {.base = &b->base, .row = b->row, .set = &b->set, .renew = b->renew};
     int r = !px_compose_is_pinned(b) ? px_capability_packages(b->s, &ask, plan, &b->lock, e)
-            : px_packages_copy(&b->pinned->packages, &b->lock) < 0 ? no_memory(e) : 0;
+            : px_packages_copy(&b->pinned->packages, &b->lock) < 0 ? px_no_memory(e) : 0;
     if (r != 0 || b->lock.count == 0)
         return r;
-    return px_packages_id(&b->lock, &b->system) < 0 ? no_memory(e) : 0;
+    return px_packages_id(&b->lock, &b->system) < 0 ? px_no_memory(e) : 0;
 }
 
 static int identify(struct px_compose *b, struct px_err *e)
@@ -112,18 +106,18 @@ static int identify(struct px_compose *b, struct px_err *e)
     if (b->env)
         b->profile = b->env->profile;
     else if (px_identity_profile_empty(&b->profile) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_identity_sbx_id(b->base.oid.hex, names, b->set.count, system, b->profile.hex, PX_SBX_VERSION, &b->sbx_id) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     b->id = b->sbx_id;
-    return b->app && identify_app(b) < 0 ? no_memory(e) : 0;
+    return b->app && identify_app(b) < 0 ? px_no_memory(e) : 0;
 }
 
 int px_compose_find(struct px_compose *b, bool plan, struct px_err *e)
 {
     if (px_capability_set_make(b->how->capabilities, &b->set, e) < 0)
         return -1;
-    /* What a base cannot have is said before the base is asked for. */
+    /* Reports capabilities that the base does not have before it looks for the base. */
     b->row = px_bases_find(b->how->base ? b->how->base : DEFAULT_BASE);
     if (b->row && px_capability_set_check(&b->set, b->row, e) < 0)
         return -1;
@@ -165,7 +159,8 @@ static json_t *refs(const struct px_compose *b)
     refer(blobs, &b->image.config_digest);
     for (size_t i = 0; i < b->image.layer_count; i++)
         refer(blobs, &b->image.layers[i].digest);
-    for (size_t i = 0; i < b->lock.count; i++)          /* as far as they are kept: the layer may be older than the loss of one */
+    /* only those still in the store: the layer may be older than the loss of one */
+    for (size_t i = 0; i < b->lock.count; i++)
         if (px_blob_has(b->s->store, &b->lock.items[i].sha256))
             refer(blobs, &b->lock.items[i].sha256);
     if (b->capabilities.any)
@@ -196,13 +191,13 @@ static int put_record(struct px_compose *b, struct px_err *e)
     px_auto_buf struct px_buf text = PX_BUF(RECORD_MAX);
     px_auto(px_document) json_t *record = px_compose_json(b);
     if (!record || json_object_set_new(record, "refs", refs(b)) < 0 || px_canonical(record, &text) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     return px_record_put(b->s->store, PX_RECORD_IMAGE, &b->id, px_buf_text(&text), e);
 }
 
 /* ---- one that is there ---- */
 
-/* A record by this name that says something else is no image of ours, whatever it is. */
+/* Checks that the record of this id describes this image. */
 static int not_ours(const struct px_compose *b, const char *what, const char *expected, const char *found,
                     struct px_err *e)
 {
@@ -214,7 +209,8 @@ static int not_ours(const struct px_compose *b, const char *what, const char *ex
                      "Or clear the sandbox store and rerun: px sandbox delete %s.", b->id.hex);
 }
 
-/* With an environment: the trees that a box needs. 0, 1: one is lost, -1; OLDER: another px laid out the environment. */
+/* With an environment: the trees that a box needs. 0; 1: one is missing; -1; OLDER: another version of px laid out the
+ * environment. */
 enum { OLDER = 2 };
 static int take_trees(struct px_compose *b, const json_t *record, struct px_err *e)
 {
@@ -248,13 +244,13 @@ static int find_record(struct px_compose *b, json_t **ret_record, struct px_oid 
     return px_why(e, "%s", said.why);
 }
 
-/* A record that is none of ours is written anew by --force, as if there were none. */
+/* With --force a foreign record counts as missing and is written again. */
 static bool is_replaced(const struct px_compose *b, const struct px_err *e)
 {
     return b->how->force && (e->code == PX_E_RECORD || e->code == PX_E_SANDBOX_FORMAT);
 }
 
-/* 1: it is there, whole, and that is enough. What is damaged is built again from the packages that the record names. */
+/* 1: a complete image exists. A damaged one is built again from the packages in its record. */
 static int look(struct px_compose *b, struct px_err *e)
 {
     px_auto(px_document) json_t *record = NULL;
@@ -323,7 +319,7 @@ static int format_of(const struct px_image_build *how, enum px_image_format *ret
     return px_fix(e, "Write oci, oci-archive or docker-archive.");
 }
 
-/* A tag for this store alone: "demo", "demo:1". Anything else is a reference to a registry. */
+/* A local tag: "demo", "demo:1". Anything else is a reference to a registry. */
 static bool is_name(const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789",
@@ -382,7 +378,7 @@ static int answer(struct px_compose *b, char **ret_json, struct px_err *e)
                                                   b->how->out, "tag", b->how->tag, "size", (json_int_t)size);
     if (!out || !more || json_object_update(out, more) < 0 || px_canonical(out, &text) < 0 ||
         !(*ret_json = px_buf_take(&text)))
-        return no_memory(e);
+        return px_no_memory(e);
     return 0;
 }
 
@@ -392,7 +388,7 @@ int px_sandbox_build(struct px_sandbox *s, const struct px_image_build *how, cha
     struct px_err own = {0};
     e = e ? e : &own;
     if (!b)
-        return no_memory(e);
+        return px_no_memory(e);
     b->s = s;
     b->how = how;
     int r = px_compose_words(b, e) < 0 || px_compose_find(b, false, e) < 0 || px_compose_make(b, e) < 0 || px_compose_deliver(b, e) < 0
@@ -424,9 +420,9 @@ int px_sandbox_capabilities(struct px_sandbox *s, char **ret_json, struct px_err
     for (size_t i = 0; rows && (c = px_capability_at(i)); i++)
         if (json_array_append_new(
                 rows, json_pack("{ssssso}", "name", c->name, "summary", c->summary, "packages", column(c))) < 0)
-            return no_memory(e);
+            return px_no_memory(e);
     px_auto(px_document) json_t *out = json_pack("{sO}", "capabilities", rows);
     if (!out || px_canonical(out, &text) < 0 || !(*ret_json = px_buf_take(&text)))
-        return no_memory(e);
+        return px_no_memory(e);
     return 0;
 }

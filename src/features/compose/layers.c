@@ -23,11 +23,6 @@ enum { SBOM_MAX = 64 << 20 };
 #define USER "1000:1000"
 #define HOME_NAME "home/sandbox"
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for an image");
-}
-
 /* ---- its layers ---- */
 
 static int add_layer(struct px_compose *b, const struct px_layer *layer, const char *comment)
@@ -70,7 +65,7 @@ static int add_capabilities(struct px_compose *b, struct px_err *e)
     return b->capabilities.any ? add_layer(b, &b->capabilities.layer, "capabilities") : 0;
 }
 
-/* What a box needs beside the image: the layers so far as one directory. Without capabilities it is the base's own. */
+/* The root of a box: the layers so far as one directory. Without capabilities it is the base's own. */
 static int make_root(struct px_compose *b, struct px_err *e)
 {
     b->root = b->base.tree;
@@ -110,10 +105,10 @@ static int sbom_text(struct px_compose *b, struct px_buf *out, struct px_err *e)
         .os_id = b->row ? b->row->os_id : NULL,
         .packages = {json_object_get(b->base.record, "packages"), json_object_get(lock, "packages")},
         .python = python};
-    return !lock || !python || name.err < 0 || px_sbom_write(&sbom, out) < 0 ? no_memory(e) : 0;
+    return !lock || !python || name.err < 0 || px_sbom_write(&sbom, out) < 0 ? px_no_memory(e) : 0;
 }
 
-/* Owners of files are 0 in every layer, so anybody may write in it, as in /tmp. */
+/* All files in layers belong to uid 0, so the directory is world-writable, like /tmp. */
 static int make_home(int scratch)
 {
     int r = px_wheel_paths_make(scratch, HOME_NAME);
@@ -146,7 +141,7 @@ static int add_sbom(struct px_compose *b, struct px_err *e)
     struct px_oid id;
     px_buf_printf(&words, "sbom %s", b->sbx_id.hex);
     if (words.err < 0 || px_hash_bytes(words.data, words.len, &id) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_tree_begin(b->s->store, &id, &scratch, e) < 0)
         return -1;
     int r = pack_sbom(b, px_tree_build_fd(scratch), &layer, e);
@@ -184,7 +179,7 @@ static int label(struct px_compose *b, struct px_image_text *list)
 
 #define SYSTEM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* What [tool.px.env] says stands against it, unless it is px's own (px_env_profile_is_own). */
+/* [tool.px.env] overrides it, except for variables that px sets itself (px_env_profile_is_own). */
 static const struct variable {
     const char *name, *value;
 } env_variables[] = {
@@ -193,7 +188,7 @@ static const struct variable {
     {"LANG", "C.UTF-8"},
     {"PX_PROJECT_ROOT", PX_INSIDE_APP},
     {"PX_SANDBOX", "1"},
-    {"PYTHONDONTWRITEBYTECODE", "1"},           /* the same files, however often it ran */
+    {"PYTHONDONTWRITEBYTECODE", "1"},           /* the same files after any number of runs */
     {"PYTHONUNBUFFERED", "1"},
     {"VIRTUAL_ENV", PX_INSIDE_ENV},
 };
@@ -247,7 +242,7 @@ static int configure(struct px_compose *b, struct px_err *e)
     r = r < 0 ? r : label(b, &b->image.annotations);
     c->workdir = r < 0 ? NULL : strdup(b->env ? PX_INSIDE_APP : "/");
     c->user = b->env ? strdup(USER) : NULL;
-    return r < 0 || !c->workdir || (b->env && !c->user) ? no_memory(e) : 0;
+    return r < 0 || !c->workdir || (b->env && !c->user) ? px_no_memory(e) : 0;
 }
 
 int px_compose_assemble(struct px_compose *b, struct px_err *e)

@@ -1,6 +1,5 @@
-/* compose/update.c - bases and images outside of projects, made again of what the archive has now. Names move;
- * what had them stays until it is collected. A project's sandbox is its lock's matter: `px update --system`. */
-#include <errno.h>
+/* compose/update.c - rebuilds bases and images outside of projects from the archive's current packages. Names move to
+ * the new ones; the old ones stay until GC. The sandbox of a project is updated by `px update --system`. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,17 +16,12 @@
 
 enum { ANSWER_MAX = 16 << 20 };
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "updating the sandboxes");
-}
-
 static int add_row(json_t *rows, const char *kind, const char *name, const struct px_oid *from, const struct px_oid *to,
                    struct px_err *e)
 {
     json_t *row = json_pack("{sbssssssss}", "changed", (int)!px_hash_oid_equal(from, to), "from", from->hex, "kind", kind,
                             "name", name, "to", to->hex);
-    return json_array_append_new(rows, row) < 0 ? no_memory(e) : 0;
+    return json_array_append_new(rows, row) < 0 ? px_no_memory(e) : 0;
 }
 
 /* ---- bases ---- */
@@ -63,14 +57,14 @@ struct tags {
     struct px_err *e;
 };
 
-/* Those that have a tag: a project's own is called by its directory. */
+/* Images with a tag: the image of a project is named by its directory. */
 static int note_tag(void *user, enum px_record_kind kind, const char *name, const struct px_oid *id)
 {
     struct tags *tags = user;
     (void)id;
     if (kind != PX_RECORD_IMAGE || *name == '/')
         return 0;
-    return json_array_append_new(tags->list, json_string(name)) < 0 ? no_memory(tags->e) : 0;
+    return json_array_append_new(tags->list, json_string(name)) < 0 ? px_no_memory(tags->e) : 0;
 }
 
 static int build_image(struct px_sandbox *s, const json_t *record, const char *tag, struct px_oid *ret_id,
@@ -83,7 +77,7 @@ static int build_image(struct px_sandbox *s, const json_t *record, const char *t
     const struct px_image_build how = {.base = px_document_text(record, "base"), .capabilities = names};
     px_auto_free struct px_compose *b = calloc(1, sizeof *b);
     if (!b)
-        return no_memory(e);
+        return px_no_memory(e);
     b->s = s;
     b->how = &how;
     int r = px_compose_find(b, false, e) < 0 || px_compose_make(b, e) < 0 ||
@@ -94,7 +88,8 @@ static int build_image(struct px_sandbox *s, const json_t *record, const char *t
     return r;
 }
 
-/* One with an environment is a project's, packed or not; one on a base that was imported has nothing newer. */
+/* Skips images with an environment, which belong to projects, and those on an imported base, which cannot be
+ * rebuilt. */
 static int update_image(struct px_sandbox *s, const char *tag, json_t *rows, json_t *kept, struct px_err *e)
 {
     px_auto(px_document) json_t *record = NULL;
@@ -102,11 +97,11 @@ static int update_image(struct px_sandbox *s, const char *tag, json_t *rows, jso
     int r = px_name_get(s->store, PX_RECORD_IMAGE, tag, &before, e);
     r = r != 0 ? r : px_catalog_image_find(s->store, tag, &record, &manifest, e);
     if (r != 0)
-        return r < 0 ? -1 : 0;          /* 1: taken away meanwhile */
+        return r < 0 ? -1 : 0;          /* 1: removed meanwhile */
     const char *base = px_document_text(record, "base");
     const struct px_base_row *row = base ? px_bases_find(base) : NULL;
     if (json_object_get(record, "inside") || !row || !row->suite)
-        return json_array_append_new(kept, json_string(tag)) < 0 ? no_memory(e) : 0;
+        return json_array_append_new(kept, json_string(tag)) < 0 ? px_no_memory(e) : 0;
     return build_image(s, record, tag, &after, e) < 0 ? -1 : add_row(rows, "image", tag, &before, &after, e);
 }
 
@@ -115,7 +110,7 @@ static int update_images(struct px_sandbox *s, json_t *rows, json_t *kept, struc
     px_auto(px_document) json_t *tags = json_array();
     struct tags noted = {tags, e};
     if (!tags)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_name_each(s->store, note_tag, &noted, e) != 0)
         return -1;
     for (size_t i = 0; i < json_array_size(tags); i++)
@@ -132,12 +127,12 @@ int px_sandbox_update(struct px_sandbox *s, char **ret_json, struct px_err *e)
     struct px_err own = {0};
     e = e ? e : &own;
     if (!rows || !kept)
-        return no_memory(e);
-    /* An archive that does not answer changes nothing: what it said before is forgotten once it has said something new. */
+        return px_no_memory(e);
+    /* If the archive does not answer, nothing changes: cached answers are dropped only after a new answer. */
     if (update_bases(s, rows, e) < 0 || px_note_all_drop(s->store, e) < 0 || update_images(s, rows, kept, e) < 0)
         return -1;
     px_auto(px_document) json_t *out = json_pack("{sOsisO}", "kept", kept, "schema", 1, "updated", rows);
     if (!out || px_canonical(out, &text) < 0 || !(*ret_json = px_buf_take(&text)))
-        return no_memory(e);
+        return px_no_memory(e);
     return 0;
 }

@@ -11,7 +11,8 @@ enum { LINE_MAX_BYTES = 8192 };
 
 const char *const px_apt_dirs[] = {"empty", "lists", "lists/partial", "cache", "archives", "archives/partial", NULL};
 
-/* The sandbox user of apt could not enter a directory of ours. dpkg is never called: nothing is installed here. */
+/* APT::Sandbox::User is off: user _apt could not enter our directory. dpkg is never called: nothing is installed
+ * here. */
 static const char conf[] =
     "Dir::Etc::main \"/dev/null\";\n"
     "Dir::Etc::parts \"" PX_APT_DIR "/empty\";\n"
@@ -54,7 +55,7 @@ void px_apt_mirrors_done(struct px_apt_mirrors *m)
     *m = (struct px_apt_mirrors){0};
 }
 
-/* One word without control bytes, quotes or brackets that sources.list would read otherwise. */
+/* One word without control bytes, quotes or brackets, which sources.list would interpret. */
 static bool plain(const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -63,7 +64,7 @@ static bool plain(const char *text, size_t len)
     return len > 0;
 }
 
-/* deb [OPTIONS] URI SUITE main, with the base's keyring unless the options say whom to trust. */
+/* deb [OPTIONS] URI SUITE main, with the base's keyring unless the options name another. */
 static int add_source(const struct px_base_row *base, const char *mirror, const char *suite_end, struct px_buf *out)
 {
     const char *uri = mirror, *options = "";
@@ -159,7 +160,7 @@ void px_apt_keep_acquire(const char *text, struct px_buf *out)
     char line[LINE_MAX_BYTES];
     while (next_line(&text, line, sizeof line)) {
         size_t name = strcspn(line, " "), len = strlen(line);
-        /* Acquire::http::Proxy "http://proxy:3128";  with nothing in it that could begin another line of the file */
+        /* Acquire::http::Proxy "http://proxy:3128";  without characters that could begin another line of the file */
         if (!px_starts_with(line, "Acquire::") || len < name + 4 || line[name + 1] != '"' ||
             strcmp(line + len - 2, "\";") != 0 || memchr(line + name + 2, '"', len - name - 4) ||
             memchr(line, '\\', len))

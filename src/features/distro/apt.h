@@ -1,10 +1,9 @@
-/* distro/apt.h - what is written for the host's apt-get, and what it answers.
+/* distro/apt.h - the files written for the host's apt-get, and the parsers of its output.
  *
- * Why:     apt resolves what depends on what, fetches, and checks signatures; px gives it a state of its own, so that
- *          neither the
- *          host's packages nor its settings take part, and no privilege is needed.
+ * Why:     apt resolves dependencies, fetches, and checks signatures; px gives it a state directory of its own, so
+ *          that the host's packages and settings are not used and no privilege is needed.
  * Owns:    nothing.
- * Mustn't: run anything: boxes are the engine's. */
+ * Mustn't: run anything: apt_run.h starts the boxes. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +12,7 @@
 #include "distro/capability.h"
 #include "distro/packages.h"
 
-/* Where apt's state appears in its box. */
+/* The path of apt's state in its box. */
 #define PX_APT_DIR "/px/apt"
 
 /* The directories below it that have to be there. NULL-terminated. */
@@ -21,7 +20,7 @@ extern const char *const px_apt_dirs[];
 /* apt.conf. acquire: lines of the host's own settings for downloads (proxies), may be NULL. */
 void px_apt_conf(const char *arch, const char *acquire, struct px_buf *out);
 
-/* Where packages come from. Texts are one URI, before it in brackets options that apt knows: "[trusted=yes]
+/* Where packages come from. Each string is one URI, optionally after apt's options in brackets: "[trusted=yes]
  * file:///srv/mirror". */
 struct px_apt_mirrors {
     char *archive, *security;
@@ -33,7 +32,7 @@ int px_apt_sources(const struct px_base_row *base, const struct px_apt_mirrors *
  * the suite. Missing
  * ones stay NULL. */
 int px_apt_host_mirrors(const struct px_base_row *base, const char *text, struct px_apt_mirrors *mirrors);
-/* Keeps of `apt-config dump Acquire` what says how to reach the world: lines of proxies, timeouts and retries. */
+/* Keeps the lines of `apt-config dump Acquire` about proxies, timeouts and retries. */
 void px_apt_keep_acquire(const char *text, struct px_buf *out);
 
 /* From the lines of `apt-get --print-uris install`: 'URI' FILE SIZE SHA256:HEX. Other lines are refused: -EINVAL. */

@@ -20,7 +20,7 @@ enum { RELEASE_MAX = 16 * 1024, STATUS_MAX = 64 << 20, COPY = 1 << 16 };
 
 /* ---- its boxes ---- */
 
-/* A mirror, and a key that its options name, may lie on this machine. */
+/* A mirror, and a key in its options, may be files on this machine. */
 static int show_local(struct px_buildbox *box, const char *mirror, struct px_err *e)
 {
     char path[PATH_MAX];
@@ -33,7 +33,7 @@ static int show_local(struct px_buildbox *box, const char *mirror, struct px_err
         return 0;
     file += 5;
     file += strspn(file, "/") - 1;
-    return access(file, R_OK) == 0 ? px_buildbox_show(box, file, file, false, e) : 0; /* apt says what is not there */
+    return access(file, R_OK) == 0 ? px_buildbox_show(box, file, file, false, e) : 0; /* apt reports missing files */
 }
 
 static int fetch_box(struct px_apt *s, const char *doing, struct px_buildbox *box, struct px_err *e)
@@ -77,10 +77,10 @@ static int take_env(const char *name, char **place, struct px_err *e)
     if (!value || !*value)
         return 0;
     *place = strdup(value);
-    return *place ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a mirror");
+    return *place ? 0 : px_no_memory(e);
 }
 
-/* The caller's word, else the host's own mirrors if it is the same distribution, else the distribution's. */
+/* The caller's mirrors, else the host's if it runs the same distribution, else the distribution's. */
 static int choose_mirrors(struct px_apt *s, struct px_buf *acquire, struct px_err *e)
 {
     static const char *const targets[] = {
@@ -97,9 +97,7 @@ static int choose_mirrors(struct px_apt *s, struct px_buf *acquire, struct px_er
         return -1;
     px_apt_keep_acquire(px_buf_text(&dump), acquire);
     s->mirrors = asked;
-    return px_apt_host_mirrors(s->f->base, px_buf_text(&hosts), &s->mirrors) < 0
-               ? px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for the mirrors")
-               : 0;
+    return px_apt_host_mirrors(s->f->base, px_buf_text(&hosts), &s->mirrors) < 0 ? px_no_memory(e) : 0;
 }
 
 static int write_file(struct px_apt *s, const char *name, const char *data, size_t len, struct px_err *e)

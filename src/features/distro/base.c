@@ -27,13 +27,8 @@ struct build {
     const char *place;                  /* its name; NULL: the row's */
     struct px_packages packages;        /* of a lock, or found */
     bool locked;
-    struct px_oid expected;             /* what building it again has to give; "": nothing is expected */
+    struct px_oid expected;             /* the id that a rebuild must give; "": any */
 };
-
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a base");
-}
 
 /* ---- what is asked for ---- */
 
@@ -80,7 +75,7 @@ static int read_lock(const char *path, struct build *b, struct px_err *e)
     return r;
 }
 
-/* The lock that a base of the store keeps. 1: it has none. */
+/* The lock of a base in the store. 1: it has none. */
 static int kept_lock(struct px_sandbox *s, const struct px_base *base, struct px_buf *out, struct px_err *e)
 {
     const char *hex = px_document_text(base->record, "lock");
@@ -126,7 +121,7 @@ static char *lock_text(const struct px_base_row *row, const struct px_packages *
     return text_of(px_packages_lock(list, row->name, px_distro_fetch_arch()));
 }
 
-/* Whether this px would make it of the packages with this lock. */
+/* Whether this version of px would build it from this lock. */
 static bool is_made_of(const struct px_base *base, const struct px_base_row *row, const struct px_oid *lock)
 {
     uint64_t version = 0;
@@ -162,14 +157,14 @@ static int look_at_record(void *user, enum px_record_kind kind, const struct px_
     return look_at(user, id->hex);
 }
 
-/* By the name that it should have, or wherever it is. 0, 1: there is none. */
+/* Finds a base by its expected name, else by its content. 0, 1: there is none. */
 static int find_made_of(struct px_sandbox *s, const struct px_base_row *row, const struct px_packages *list,
                         const char *place, struct px_base *ret_base, struct px_err *e)
 {
     px_auto_free char *text = lock_text(row, list);
     struct sought sought = {.s = s, .row = row};
     if (!text || px_hash_bytes(text, strlen(text), &sought.lock) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     int r = look_at(&sought, place);
     r = r ? r : px_record_each(s->store, PX_RECORD_BASE, look_at_record, &sought, e);
     if (r > 0)
@@ -201,7 +196,7 @@ static int record(struct build *b, const struct px_layer *layer, const struct px
     px_auto_free char *json = NULL;
     struct px_oid base;
     if (!lock || !names || !debs)
-        return no_memory(e);
+        return px_no_memory(e);
     for (size_t i = 0; i < list->count; i++)
         debs[i] = list->items[i].sha256;
     struct px_base_facts facts = {.name = b->row->name,
@@ -245,32 +240,31 @@ static int with_member(const struct px_base *base, const char *member, bool valu
         (void)json_object_del(copy, "refs");
     if (!copy || json_object_set_new(copy, member, json_boolean(value)) < 0) {
         json_decref(copy);
-        return no_memory(e);
+        return px_no_memory(e);
     }
     *ret_json = text_of(copy);
-    return *ret_json ? 0 : no_memory(e);
+    return *ret_json ? 0 : px_no_memory(e);
 }
 
-/* What is being built is not a tree of the store, but who builds it needs what a tree gives: one builder at a time,
- * and a directory that
- * goes when he is done or dead. */
+/* The build uses px_tree_begin although no tree results: it gives one builder at a time, and a directory that is
+ * removed when the builder ends or dies. */
 static int scratch_begin(struct build *b, struct px_tree_build **ret_scratch, struct px_err *e)
 {
     px_auto_buf struct px_buf words = PX_BUF(256);
     struct px_oid id;
     px_buf_printf(&words, "build base %s", b->row->name);
     if (words.err < 0 || px_hash_bytes(words.data, words.len, &id) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     return px_tree_begin(b->s->store, &id, ret_scratch, e);
 }
 
-/* Whether there is nothing to do, looked at with the lock held: 1 and the answer. */
+/* Checks again, with the lock held, whether the base exists: 1 and the answer. */
 static int done_already(struct build *b, const struct px_base_build *how, char **ret_json, struct px_err *e)
 {
     struct px_base base = {0};
     int r = px_catalog_base_find(b->s->store, b->row->name, &base, e);
     if (r < 0 && how->force && e && (e->code == PX_E_RECORD || e->code == PX_E_SANDBOX_FORMAT))
-        return 0;               /* nobody can read it: it is built from today's packages, and the name leads there */
+        return 0;               /* the record is unreadable: build from today's packages and move the name */
     if (r != 0)
         return r < 0 ? -1 : 0;
     if (how->force && !how->lock)
@@ -309,7 +303,7 @@ int px_sandbox_base_build(struct px_sandbox *s, const char *name, const struct p
 
 /* ---- by its packages ---- */
 
-/* Named, unless that is what it is called already. */
+/* Gives it the name, unless it already has it. */
 static int call_it(struct px_sandbox *s, const char *place, const struct px_base *base, struct px_err *e)
 {
     struct px_oid now;
@@ -333,7 +327,7 @@ static int take_known(struct build *b, bool plan, struct px_base *ret_base, stru
     return r;
 }
 
-/* What the archive has now may be what there is. */
+/* The archive's current packages may be those of an existing base. */
 static int make_in(struct build *b, int scratch, struct px_base *ret_base, struct px_err *e)
 {
     px_auto_free char *json = NULL;
@@ -352,7 +346,7 @@ int px_distro_base_make(struct px_sandbox *s, const struct px_distro_base_make *
     struct px_tree_build *scratch = NULL;
     if (how->packages && px_packages_copy(how->packages, &b.packages) < 0) {
         px_packages_done(&b.packages);
-        return no_memory(e);
+        return px_no_memory(e);
     }
     int r = how->packages ? take_known(&b, how->plan, ret_base, e) : 1;
     if (r == 1 && !how->plan) {
@@ -415,7 +409,7 @@ static int list_one(void *user, enum px_record_kind kind, const char *name, cons
     (void)json_object_set_new(row, "packages",
                               json_integer((json_int_t)json_array_size(json_object_get(base.record, "packages"))));
     if (json_array_append_new(l->out, row) < 0 || r < 0)
-        r = no_memory(l->e);
+        r = px_no_memory(l->e);
     px_catalog_base_done(&base);
     return r;
 }
@@ -436,11 +430,11 @@ int px_sandbox_base_list(struct px_sandbox *s, char **ret_json, struct px_err *e
     px_auto(px_document) json_t *known = json_array();
     px_auto(px_document) json_t *bases = l.out;
     if (!bases || !known || add_known(known) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_name_each(s->store, list_one, &l, e) != 0)
         return -1;
     *ret_json = text_of(json_pack("{sOsO}", "bases", bases, "known", known));
-    return *ret_json ? 0 : no_memory(e);
+    return *ret_json ? 0 : px_no_memory(e);
 }
 
 int px_sandbox_base_lock(struct px_sandbox *s, const char *name, char **ret_json, struct px_err *e)
@@ -457,7 +451,7 @@ int px_sandbox_base_lock(struct px_sandbox *s, const char *name, char **ret_json
     return *ret_json ? 0 : -1;
 }
 
-/* The name goes, and the record unless another name leads to it. Images that were built on it keep what they need. */
+/* Removes the name, and the record unless another name refers to it. Images built on it keep what they need. */
 struct others {
     const char *name;
     struct px_oid oid;

@@ -1,9 +1,8 @@
-/* distro/base.h - a base by the packages that it is made of.
+/* distro/base.h - a base identified by its packages.
  *
- * Why:     a project's lock names packages, not a base that happens to be here; the same packages are the same base,
- *          whoever built it.
+ * Why:     a project's lock names packages; the same packages give the same base on every machine.
  * Owns:    nothing.
- * Mustn't: give a base a name that somebody else uses: what one project pins is no other's "debian-12". */
+ * Mustn't: give a base a name in use: the base that one project pins must not become "debian-12" for others. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +14,7 @@
 
 struct px_distro_base_make {
     const struct px_base_row *row;              /* one that px can build */
-    const struct px_packages *packages;         /* exactly these; NULL: what the archive has now */
+    const struct px_packages *packages;         /* exactly these; NULL: the archive's current ones */
     const char *place;          /* the name that it gets */
     bool plan;                  /* nothing is built or named */
 };
@@ -23,6 +22,6 @@ struct px_distro_base_make {
 int px_distro_base_make(struct px_sandbox *s, const struct px_distro_base_make *how, struct px_base *ret_base, struct px_err *e);
 /* The packages of a base of the store. 1: it was imported. */
 int px_distro_base_packages(struct px_sandbox *s, const struct px_base *base, struct px_packages *ret_list, struct px_err *e);
-/* Builds it once more from its packages, beside what is there, fetching those that are lost, and compares. PX904: it is
- * another. 1: it was imported, and there is nothing to build it from. */
+/* Builds it again from its packages, fetches missing ones, and compares the result. PX904: the result differs. 1: it
+ * was imported and cannot be rebuilt. */
 int px_distro_base_again(struct px_sandbox *s, const struct px_base *base, struct px_err *e);

@@ -1,4 +1,4 @@
-/* distro/capability.h - the table of capabilities, and what a set of capabilities means on a base.
+/* distro/capability.h - the table of capabilities, and the packages of a set of capabilities on a base.
  *
  * Why:     a capability ("postgres") is a need for system libraries; its packages differ from base to base.
  * Owns:    nothing: tables are constant, sets borrow their names from them.
@@ -27,9 +27,9 @@ struct px_capability_set {
     const struct px_capability *items[PX_CAPABILITIES_MAX];             /* sorted by name, each once */
     size_t count;
 };
-/* names: NULL-terminated, may be NULL. PX901 for one that is not known, with the nearest name that is. */
+/* names: NULL-terminated, may be NULL. PX901 for an unknown name, with the most similar known one. */
 int px_capability_set_make(const char *const *names, struct px_capability_set *ret_set, struct px_err *e);
-/* The name of the capability that brings the development packages of the others. */
+/* The name of the capability that adds the development packages of the others. */
 #define PX_CAPABILITY_HEADERS "headers"
 bool px_capability_set_has(const struct px_capability_set *set, const char *name);
 /* PX901 if one of them has no packages on the base. */

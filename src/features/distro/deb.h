@@ -1,10 +1,9 @@
-/* distro/deb.h - where in a Debian package its two archives lie.
+/* distro/deb.h - the offsets of the two archives in a Debian package.
  *
  *     !<arch>\n, then members: 60 bytes of header, the bytes, padded to an even offset:
  *     debian-binary ("2.0\n"), control.tar[.gz|.xz|.zst], data.tar[.gz|.xz|.zst|.bz2]
  *
- * Why:     a base is filled without trusting any program of the host with the packages' contents: px-layer unpacks
- *          them.
+ * Why:     px-layer unpacks packages, so no program of the host parses their contents.
  * Owns:    nothing.
  * Mustn't: decompress, or look into the archives. */
 #pragma once

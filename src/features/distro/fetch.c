@@ -40,7 +40,7 @@ static void tell(const struct px_fetch *f, const char *what, uint64_t done, uint
 
 /* ---- asking, fetching ---- */
 
-/* What a user can do if the world did not answer. */
+/* The fix if the network did not answer. */
 static int unreachable(struct px_err *e)
 {
     (void)px_detail(e, "reason", "archive_unreachable");
@@ -56,7 +56,7 @@ static int ask(struct px_apt *s, const char *doing, const char *const *head, siz
         count++;
     px_auto_free const char **argv = calloc(head_count + count + 1, sizeof *argv);
     if (!argv)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a command");
+        return px_no_memory(e);
     memcpy(argv, head, head_count * sizeof *head);
     memcpy(argv + head_count, wants, count * sizeof *wants);
     return px_apt_run(s, doing, argv, tick, out, e);
@@ -69,7 +69,7 @@ static int ask_install(struct px_apt *s, const char *const *wants, bool fetch, v
     return ask(s, fetch ? "fetching packages" : "resolving packages", head, PX_COUNT_OF(head), wants, tick, out, e);
 }
 
-/* These and nothing that they depend on. apt leaves them where it is started. */
+/* Downloads these packages without dependencies, into apt's working directory. */
 static int ask_download(struct px_apt *s, const char *const *wants, bool fetch, void (*tick)(void *),
                         struct px_buf *out, struct px_err *e)
 {
@@ -94,7 +94,7 @@ static uint64_t bytes_in(int dir, const char *name)
     return sum;
 }
 
-/* What the store has need not be fetched again: apt finds it in its place, and checks it as if it had just come. */
+/* Links packages of the store into apt's directory: apt does not fetch them again, but checks them. */
 static int offer_known(struct px_apt *s, const struct px_packages *list, struct px_err *e)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -116,7 +116,7 @@ static int offer_known(struct px_apt *s, const struct px_packages *list, struct 
     return 0;
 }
 
-/* A file on this machine is read where it is; anything else has come into apt's directory. */
+/* A file of this machine is read in place; others were downloaded into apt's directory. */
 static int open_package(struct px_apt *s, const struct px_package *p)
 {
     char path[PATH_MAX];
@@ -157,8 +157,8 @@ static int keep_all(struct px_apt *s, const struct px_packages *list, struct px_
     return 0;
 }
 
-/* What has come is in the store at once: after an interruption the rest alone is fetched. One that is not whole yet fails, and
- * is looked at again with all of them. */
+/* Stores each package as it arrives, so that after an interruption only the rest is fetched. An incomplete file fails
+ * here and is tried again at the end. */
 static void keep_arrived(struct px_apt *s)
 {
     for (size_t i = 0; i < s->coming->count; i++)
@@ -180,7 +180,7 @@ static void on_tick(void *user)
     keep_arrived(s);
 }
 
-/* What apt was asked to bring; if it brings a part of it, that is kept. */
+/* Fetches the packages; if apt fetches only some, those are stored. */
 static int arrive(struct px_apt *s, int fetched, struct px_err *e)
 {
     if (fetched == 0)
@@ -248,7 +248,7 @@ static const struct px_package *same(const struct px_packages *list, const struc
     return NULL;
 }
 
-/* The archive has moved on. */
+/* The archive no longer has these versions. */
 static int gone(struct px_err *e)
 {
     (void)px_detail(e, "reason", "package_gone");
@@ -294,7 +294,7 @@ static const char **exact_words(const struct px_packages *list)
     return words;
 }
 
-/* What apt says if it has no such version is what tells which. */
+/* apt's message names the missing version. */
 static int find_exact(struct px_apt *s, const char *const *words, struct px_packages *found, struct px_err *e)
 {
     px_auto_buf struct px_buf uris = PX_BUF(ANSWER_MAX);
@@ -317,13 +317,13 @@ static int fetch_exact(struct px_apt *s, const char *const *words, const struct 
     return arrive(s, ask_download(s, words, true, on_tick, &said, e), e);
 }
 
-/* An archive that has dropped one of them is asked for the others alone: what is in the store needs no archive. */
+/* Asks the archive only for packages that are not in the store: it may no longer have the others. */
 static int list_missing(const struct px_fetch *f, const struct px_packages *list, struct px_packages *missing,
                         struct px_err *e)
 {
     for (size_t i = 0; i < list->count; i++)
         if (!px_blob_has(f->sandbox->store, &list->items[i].sha256) && px_packages_add(missing, &list->items[i]) < 0)
-            return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a list of packages");
+            return px_no_memory(e);
     return 0;
 }
 
@@ -332,7 +332,7 @@ static int fetch_missing(const struct px_fetch *f, const struct px_packages *mis
     struct px_apt s = {.dir = -EBADF};
     struct px_packages found = {0};
     const char **words = exact_words(missing);
-    int r = words ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a list of packages");
+    int r = words ? 0 : px_no_memory(e);
     if (r == 0)
         r = px_apt_begin(&s, f, e) < 0 || find_exact(&s, words, &found, e) < 0 || compare(missing, &found, e) < 0 ||
                     fetch_exact(&s, words, &found, e) < 0

@@ -25,11 +25,6 @@ void px_capability_layer_done(struct px_capability_layer *layer)
     *layer = (struct px_capability_layer){0};
 }
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for a layer");
-}
-
 /* ---- its packages ---- */
 
 /* The packages of all capabilities as words of one text, which has to stay. */
@@ -56,7 +51,7 @@ static int collect(const struct px_capability_ask *ask, struct px_buf *text, con
     return 0;
 }
 
-/* What is there already, as the base's own package manager wrote it down. */
+/* The base's own dpkg status file: its installed packages. */
 static int open_status(struct px_sandbox *s, const struct px_capability_ask *ask, int *ret_fd, struct px_err *e)
 {
     px_auto_fd int root = -EBADF;
@@ -77,7 +72,7 @@ static int find_packages(struct px_sandbox *s, const struct px_capability_ask *a
     px_auto_buf struct px_buf text = PX_BUF(1 << 20);
     px_auto_fd int status = -EBADF;
     if (collect(ask, &text, wants) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     if (open_status(s, ask, &status, e) < 0)
         return -1;
     struct px_fetch f = {.sandbox = s, .base = ask->row, .scratch = scratch, .installed = status};
@@ -94,7 +89,7 @@ static int fetch_locked(struct px_sandbox *s, const struct px_capability_ask *as
     return px_distro_fetch_locked(&f, list, e);
 }
 
-/* An id for something about a base and capabilities; another px may ask for other packages. */
+/* An id from a base and capabilities, and the version of px: another version may select other packages. */
 static int id_of(const char *what, const struct px_capability_ask *ask, struct px_oid *ret_id, struct px_err *e)
 {
     px_auto_buf struct px_buf words = PX_BUF(1 << 16);
@@ -102,7 +97,7 @@ static int id_of(const char *what, const struct px_capability_ask *ask, struct p
     for (size_t i = 0; i < ask->set->count; i++)
         px_buf_printf(&words, " %s (%s)", ask->set->items[i]->name, ask->set->items[i]->packages[ask->row->column].run);
     px_buf_puts(&words, ask->build ? ask->build : "");
-    return words.err < 0 || px_hash_bytes(words.data, words.len, ret_id) < 0 ? no_memory(e) : 0;
+    return words.err < 0 || px_hash_bytes(words.data, words.len, ret_id) < 0 ? px_no_memory(e) : 0;
 }
 
 static int scratch_begin(struct px_sandbox *s, const struct px_capability_ask *ask, struct px_tree_build **ret_scratch,
@@ -134,11 +129,11 @@ static int note(struct px_sandbox *s, const struct px_capability_ask *ask, const
     px_auto_buf struct px_buf text = PX_BUF(PX_LOCK_MAX);
     px_auto(px_document) json_t *lock = px_packages_lock(list, ask->row->name, px_distro_fetch_arch());
     if (!lock || (list->count > 0 && px_canonical(lock, &text) < 0))
-        return no_memory(e);
+        return px_no_memory(e);
     return px_note_put(s->store, key, list->count > 0 ? px_buf_text(&text) : NO_PACKAGES, e);
 }
 
-/* By one at a time: who waited finds what the other was told. */
+/* One process at a time: those who waited find the answer in the store. */
 static int ask_archive(struct px_sandbox *s, const struct px_capability_ask *ask, const struct px_oid *key,
                        struct px_packages *list, struct px_err *e)
 {
@@ -173,7 +168,7 @@ int px_capability_packages(struct px_sandbox *s, const struct px_capability_ask 
 
 /* ---- what is remembered ---- */
 
-/* With the hash of each: a version says what its archive calls it, and two archives may call two things the same. */
+/* Includes the hash of each package: two archives may give different files the same version. */
 static json_t *describe(const struct px_capability_ask *ask, const struct px_packages *list)
 {
     return json_pack("{sssssoss}", "base_os_oid", ask->base->oid.hex, "compression",
@@ -187,7 +182,7 @@ static int key_of(const struct px_capability_ask *ask, const struct px_packages 
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     px_auto(px_document) json_t *object = describe(ask, list);
     if (!object || px_canonical(object, &text) < 0 || px_hash_bytes(text.data, text.len, ret_key) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     return 0;
 }
 
@@ -211,7 +206,7 @@ static int remember(struct px_tree_build *build, const struct px_capability_ask 
     px_auto(px_document) json_t *about = describe(ask, &l->packages);
     if (!about || json_object_set_new(about, "layer", px_catalog_layer_json(&l->layer)) < 0 || px_canonical(about, &text) < 0) {
         px_tree_drop(build);
-        return no_memory(e);
+        return px_no_memory(e);
     }
     return px_tree_commit(build, px_buf_text(&text), e);
 }
@@ -242,7 +237,7 @@ static int again(struct px_sandbox *s, const struct px_capability_ask *ask, int 
     return px_differ(s->store, "capabilities", &l->layer, &layer, e);
 }
 
-/* The tree of the key has no files: it is the lock for who builds the layer, and holds what became of it. */
+/* The tree of the key has no files: it is the build lock of the layer, and its `about` holds the result. */
 static int make(struct px_sandbox *s, const struct px_capability_ask *ask, int scratch, struct px_capability_layer *l,
                 struct px_err *e)
 {
@@ -264,7 +259,7 @@ static int make_in(struct px_sandbox *s, const struct px_capability_ask *ask, in
                    struct px_capability_layer *l, struct px_err *e)
 {
     if (ask->lock && px_packages_copy(ask->lock, &l->packages) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     if (!ask->lock && find_packages(s, ask, scratch, &l->packages, e) < 0)
         return -1;
     l->any = l->packages.count > 0;

@@ -1,8 +1,7 @@
 /* distro/layer.h - capabilities as one layer over a base.
  *
- * Why:     layers of single capabilities would conflict in the package manager's own files; so the whole set becomes
- *          one layer,
- *          shared by all images with that base and those packages.
+ * Why:     separate layers of capabilities would conflict in dpkg's own files. So the whole set is one layer, shared
+ *          by all images with that base and those packages.
  * Owns:    what struct px_capability_layer holds, until its done.
  * Mustn't: depend on anything but the base and the packages, each with its hash. */
 #pragma once
@@ -27,12 +26,12 @@ struct px_capability_ask {
     const struct px_capability_set *set;
     enum px_compression compression;
     const struct px_packages *lock;     /* these packages; NULL: today's */
-    bool force;                 /* make it again, and compare */
-    bool renew;                 /* px_capability_packages: what the archive has now, whatever it said before */
+    bool force;                 /* build it again and compare */
+    bool renew;                 /* px_capability_packages: ask the archive again, ignore cached answers */
     const char *build;          /* for building against them: these packages too, separated by blanks, and each capability's own; or NULL */
 };
-/* Which packages the set needs on that base, beside those it has: what the archive said last, or says now. With `plan`
- * it is not asked, and 1 says that it would have to be. */
+/* Which packages the set needs on that base, beside those it has: the archive's cached or new answer. With `plan` the
+ * archive is not asked; 1: it would have to be. */
 int px_capability_packages(struct px_sandbox *s, const struct px_capability_ask *ask, bool plan,
                            struct px_packages *ret_list, struct px_err *e);
 int px_capability_layer_make(struct px_sandbox *s, const struct px_capability_ask *ask,

@@ -203,7 +203,7 @@ static int read_lock(const json_t *lock, struct px_packages *list, char **ret_ba
     px_auto_free char *base_copy = strdup(base);
     px_auto_free char *arch_copy = strdup(arch);
     if (!base_copy || !arch_copy)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for the lock");
+        return px_no_memory(e);
     *ret_base = px_take(&base_copy);
     *ret_arch = px_take(&arch_copy);
     return 0;

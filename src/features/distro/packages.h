@@ -1,13 +1,13 @@
-/* distro/packages.h - a list of packages, each exactly one archive: what a lock holds.
+/* distro/packages.h - a list of exact packages, as in a lock.
  *
  *     {"arch":"amd64","base":"debian-12","lock_version":1,"packages":[
  *         {"arch":..,"name":..,"sha256":..,"size":N,"version":..}]}
  *
- * Why:     archives of distributions move; what was built is named by the bytes it was built from, and can be built
- *          again.
+ * Why:     the content of distributions' archives changes; a build is identified by the bytes of its packages and
+ *          can be repeated.
  * Owns:    its texts.
- * Mustn't: hold a name, version or architecture with a byte that a shell, a path or a package manager could mean
- *          otherwise. */
+ * Mustn't: accept a name, version or architecture with a byte that is special to a shell, a path or a package
+ *          manager. */
 #pragma once
 
 #include <jansson.h>
@@ -24,7 +24,7 @@ struct px_package {
     char *name, *version, *arch;
     struct px_oid sha256;
     uint64_t size;
-    char *uri, *file;           /* where it can be had and what apt calls it, NULL: not known; never part of a lock */
+    char *uri, *file;           /* its address and apt's file name, NULL: not known; never part of a lock */
 };
 
 struct px_packages {
@@ -33,9 +33,9 @@ struct px_packages {
 };
 
 void px_packages_done(struct px_packages *list);
-/* Takes copies; -EINVAL for a text that is none of its kind, -E2BIG, -ENOMEM. uri and file may be NULL. */
+/* Adds copies; -EINVAL for an invalid string, -E2BIG, -ENOMEM. uri and file may be NULL. */
 int px_packages_add(struct px_packages *list, const struct px_package *package);
-/* Copies of all of them, behind what is there. */
+/* Appends copies of all of them. */
 int px_packages_copy(const struct px_packages *from, struct px_packages *to);
 /* -EEXIST if one comes twice. */
 int px_packages_sort(struct px_packages *list);
@@ -45,8 +45,8 @@ uint64_t px_packages_bytes(const struct px_packages *list);
 json_t *px_packages_lock(const struct px_packages *list, const char *base, const char *arch);
 json_t *px_packages_exact(const struct px_packages *list);
 json_t *px_packages_names(const struct px_packages *list);
-/* The sha256 of those rows as canonical JSON: what the list is called. 0 or -errno. */
+/* The id of the list: the sha256 of those rows as canonical JSON. 0 or -errno. */
 int px_packages_id(const struct px_packages *list, struct px_oid *ret_id);
-/* A lock from anywhere: PX811 with what is wrong with it. ret_base and ret_arch are the caller's to free. */
+/* Reads an untrusted lock; PX811 with the reason. The caller frees ret_base and ret_arch. */
 int px_packages_read(const char *text, size_t len, struct px_packages *ret_list, char **ret_base, char **ret_arch,
                      struct px_err *e);

@@ -41,7 +41,7 @@ static int make_dir(int dir, const char *name, mode_t mode, int *ret_fd, struct 
 
 /* ---- the first files of a base ---- */
 
-/* Part of a file as a file of its own, for px-layer to read from its start. */
+/* Copies part of a file to a new file, which px-layer reads from its start. */
 static int cut_out(int scratch, int from, uint64_t at, uint64_t size)
 {
     px_auto_fd int to = openat(scratch, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
@@ -67,7 +67,7 @@ static int unpack(const struct px_setup *setup, const struct px_package *p, int 
                            &done, e);
 }
 
-/* Everything in `from` goes to `to`, directories that are on both sides entry by entry. */
+/* Moves everything in `from` to `to`; merges directories that both have. */
 static int merge(int from, int to, int depth)
 {
     DIR *d = fdopendir(from);           /* closes from */
@@ -103,8 +103,8 @@ static bool is_link_to(int root, const char *name, const char *target)
     return px_equal(now, target);
 }
 
-/* Packages of Debian 12 still bring files in /bin and /lib; the system's rule is that these are links into /usr. dpkg
- * follows links that are there, and keeps them. Debian 13 has them in a package. */
+/* Packages of Debian 12 still bring files in /bin and /lib; on the installed system these are links into /usr. dpkg
+ * follows and keeps existing links. Debian 13 has them in a package. */
 static int merge_usr(int root, struct px_err *e)
 {
     static const char *const dirs[][2] = {
@@ -144,7 +144,7 @@ static int fill(const struct px_setup *setup, int root, struct px_err *e)
 
 /* ---- the box ---- */
 
-/* The packages under names that dpkg can tell; links, where the file system has them. */
+/* Gives the packages file names that dpkg accepts; by hard links where the file system has them. */
 static int offer(const struct px_setup *setup, int debs, struct px_err *e)
 {
     for (size_t i = 0; i < setup->packages->count; i++) {
@@ -242,7 +242,7 @@ static int archive(const struct px_setup *setup, const char *root, const char *c
     return 0;
 }
 
-/* Files that every container engine lays its own over; here they say as little as they can. */
+/* Files that every container engine replaces by its own; here they have minimal content. */
 static int plain_files(int root, struct px_err *e)
 {
     static const struct {
@@ -325,7 +325,7 @@ int px_setup_base(const struct px_setup *setup, struct px_layer *ret_layer, stru
 int px_setup_layer(const struct px_setup *setup, const struct px_oid *base_tree, struct px_layer *ret_layer,
                    struct px_err *e)
 {
-    /* Where the box has mounts of its own, and what a container engine lays its own files over. */
+    /* Paths where the box has its own mounts, or where a container engine mounts its own files. */
     static const char *const skip[] = {
         "dev", "proc", "sys", "run", "tmp", "px", "home/sandbox", "etc/hostname", "etc/hosts", "etc/resolv.conf", NULL};
     __attribute__((cleanup(places_done))) struct places p = {.debs = -EBADF, .root = -EBADF, .changes = -EBADF};

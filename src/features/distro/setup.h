@@ -1,9 +1,8 @@
 /* distro/setup.h - from packages to files: the distribution's own dpkg, run in a setup box.
  *
- * Why:     packages bring scripts; they run where they can reach nothing, and what they leave that hangs on time,
- *          place or user is
- *          taken away (data/setup.sh).
- * Owns:    nothing; `scratch` is a directory of the caller's.
+ * Why:     packages have scripts; they run in a box without access, and files that depend on time, host or user are
+ *          removed (data/setup.sh).
+ * Owns:    nothing; `scratch` belongs to the caller.
  * Mustn't: fetch: the packages are in the store. */
 #pragma once
 
@@ -19,6 +18,6 @@ struct px_setup {
 
 /* A base from nothing but its packages, as one layer and as a tree. */
 int px_setup_base(const struct px_setup *setup, struct px_layer *ret_layer, struct px_oid *ret_tree, struct px_err *e);
-/* What the packages change on a base, as a layer over it. */
+/* The changes of the packages on a base, as a layer. */
 int px_setup_layer(const struct px_setup *setup, const struct px_oid *base_tree, struct px_layer *ret_layer,
                    struct px_err *e);

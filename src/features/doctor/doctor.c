@@ -1,5 +1,4 @@
-/* doctor/doctor.c - px/doctor.h: every mechanism is tried, then real boxes are started, and the two together give the tier. */
-#include <errno.h>
+/* doctor/doctor.c - px/doctor.h: tries every mechanism, then starts real boxes, and derives the tier from both. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -21,7 +20,7 @@ struct entry {
     struct px_doctor_row row;   /* points into the rest */
     struct px_probe_row seen;
     enum px_probe_need need;
-    char raise[256];            /* of a tool; mechanisms have constant words */
+    char raise[256];            /* of a tool; mechanisms have constant strings */
 };
 
 struct box_entry {
@@ -108,7 +107,7 @@ static void take_error(struct box_entry *b, const struct px_err *e)
     (void)px_fmt(b->fix, sizeof b->fix, "%.*s", (int)strcspn(e->fix, "\n"), e->fix);
 }
 
-/* 0 if the box came and went as it should. */
+/* 0 if the box started and ended as expected. */
 static int run_box(const struct px_policy *policy, struct box_entry *b, struct px_err *e)
 {
     static const char *const argv[] = {"true", NULL};
@@ -169,7 +168,7 @@ static void add_raise(struct px_doctor *d, const char *words)
         d->raises[d->raises_count++] = words;
 }
 
-/* What the full tier needs first, then what the others do. Missing programs speak for themselves, in their rows. */
+/* What the full tier needs first, then what the others do. Missing programs have their own rows. */
 static void gather_raises(struct px_doctor *d)
 {
     for (int need = PX_NEED_FULL; need <= PX_NEED_NICE; need++)
@@ -188,8 +187,8 @@ static const struct entry *first_gap(const struct px_doctor *d)
     return NULL;
 }
 
-/* A box of the full tier is believed only together with every probe. Where it started and a probe disagrees, or neither tier
- * can be had, the answer is none: better too little than too much. */
+/* Reports the full tier only if its box started and every probe passed. If the box started but a probe failed, or no
+ * tier works, the answer is none: the doctor must not overstate. */
 static void judge(struct px_doctor *d)
 {
     const struct box_entry *full = &d->boxes[0], *weaker = &d->boxes[1];
@@ -213,7 +212,7 @@ PX_API int px_doctor_run(struct px_doctor **ret_doctor, struct px_err *e)
     const struct px_tool *tool;
     struct px_doctor *d = calloc(1, sizeof *d);
     if (!d)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "doctor");
+        return px_no_memory(e);
     px_release_read(&d->release);
     if (uname(&host) < 0 || px_fmt(d->kernel, sizeof d->kernel, "%s", host.release) < 0)
         d->kernel[0] = '\0';
@@ -264,7 +263,7 @@ PX_API const char *px_doctor_raise(const struct px_doctor *doctor, size_t index)
 
 /* ---- JSON ---- */
 
-/* An empty text says nothing, which is null. */
+/* An empty string is printed as null. */
 static void print_text(struct px_json *j, const char *name, const char *text)
 {
     px_json_text(j, name, *text ? text : NULL);

@@ -1,6 +1,6 @@
-/* doctor/doctor.h - the parts of the doctor: words for a distribution, and the programs that features of px call.
+/* doctor/doctor.h - the parts of the doctor: fixes for each distribution, and the programs that px runs.
  *
- * Why:     what raises a tier is a command to type, and commands differ between distributions.
+ * Why:     the commands that enable a tier differ between distributions.
  * Mustn't: run a program without a bound on its time and its output, or through a shell. */
 #pragma once
 

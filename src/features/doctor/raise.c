@@ -1,11 +1,11 @@
-/* What to do about a mechanism that is not there, distribution by distribution. */
+/* The fix for a missing mechanism, for each distribution. */
 #include "base/text.h"
 #include "doctor/doctor.h"
 
 #define ADD_IDS "usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER"
 #define ROW(raise, family) PX_RAISE_##raise, PX_FAMILY_##family
 
-/* A family without words of its own takes those of "other". No full stop: the front end ends the sentence. */
+/* A distribution without its own text uses that of "other". No full stop: the front end adds it. */
 static const struct {
     enum px_raise raise;
     enum px_family family;

@@ -1,4 +1,5 @@
-/* doctor/test_doctor.c - words for each distribution, programs that answer and programs that do not, and the whole report. */
+/* doctor/test_doctor.c - fixes for each distribution, programs that answer and programs that hang, and the whole
+ * report. */
 #include "doctor/doctor.h"
 #include "host/tool.h"
 
@@ -65,7 +66,7 @@ TEST(every_raise_has_words_everywhere)
             const char *words = px_raise_words(raise, family);
             ASSERT(words);
             ASSERT_EQ(*words == '\0', raise == PX_RAISE_NONE);
-            ASSERT(*words == '\0' || words[strlen(words) - 1] != '.');  /* the front end ends the sentence */
+            ASSERT(*words == '\0' || words[strlen(words) - 1] != '.');  /* the front end adds the full stop */
         }
     ASSERT(strstr(px_raise_words(PX_RAISE_DELEGATE, PX_FAMILY_DEBIAN), "systemd-run --user --scope -p Delegate=yes"));
 }
@@ -107,7 +108,7 @@ TEST(versions)
     ASSERT_EQ(px_tool_version("/nonexistent/program", PATIENT, line, sizeof line), -ENODATA);
 }
 
-/* It holds its output open, and says nothing: it is ended, and nothing of it stays. */
+/* A program that keeps its output open and prints nothing is killed, and no process remains. */
 TEST(a_program_that_hangs_is_ended)
 {
     char path[512], line[64];

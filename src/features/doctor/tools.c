@@ -1,4 +1,4 @@
-/* Which programs of the host the features of px need, and how each distribution calls them. */
+/* The programs of the host that px needs, and their packages in each distribution. */
 #include "base/text.h"
 #include "doctor/doctor.h"
 

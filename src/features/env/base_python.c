@@ -109,7 +109,7 @@ static int take_library(int root, const char *name, struct px_base_python *f)
     if (musl) {
         f->python.musl = true;
         f->python.libc_major = 1;
-        f->python.libc_minor = 2;       /* what every musl wheel is built for; the library does not say it in its file */
+        f->python.libc_minor = 2;       /* musl 1.2, as all musl wheels; the library file has no version */
     }
     if (!glibc && !px_starts_with(name, own))
         return 0;
@@ -122,7 +122,7 @@ static int take_library(int root, const char *name, struct px_base_python *f)
     return 0;
 }
 
-/* 0, 1: not for this machine, or nothing that wheels can be chosen for. */
+/* 0; 1: not for this machine, or no C library by which wheels could be chosen. */
 static int look_into(int root, int fd, struct px_base_python *f)
 {
     struct px_elf elf;

@@ -1,7 +1,7 @@
-/* The byte code of packages: made once, by the Python that will run them, in a box without a network. For a sandbox
- * and an image that is the base's, for all packages of an environment at once. For runs on this machine it is this
- * machine's, one box for each package, since environments share what comes out. What px takes from a box are files by
- * the names of the packages' own modules. */
+/* Compiles packages to byte code once, with the Python that will run them, in a box without a network. For a sandbox or
+ * an image that is the base's Python, and one box compiles all packages. For runs on this machine it is the host's
+ * Python, with one box for each package, because environments share the result. px takes only files from the box that
+ * are named after the packages' modules. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -27,7 +27,7 @@
 #include "store/canonical.h"
 #include "store/document.h"
 
-/* Before 3.11 the order of a set of constants hangs on addresses, and so does the file. */
+/* Before 3.11 the order of constants in a set depends on addresses, so the file is not reproducible. */
 enum { FIRST_MINOR = 11, FILE_MAX = 64 << 20, LAYOUT = 1, TEXT_MAX = 1 << 16 };
 
 #define OUT "/px-compiled"
@@ -119,7 +119,7 @@ static bool name_compiled(const struct compiling *c, const char *module, char *d
            px_fmt(out, size, "%s/%.*s.cpython-3%u.pyc", dir, (int)(n - 3), name, c->python->minor) >= 0;
 }
 
-/* The box made it: a plain file or nothing. */
+/* Untrusted, made by the box: only a regular file is taken. */
 static int open_left(const struct compiling *c, const char *package, const char *module)
 {
     char path[PX_WHEEL_PATH_MAX + 128];
@@ -134,7 +134,7 @@ static int open_left(const struct compiling *c, const char *package, const char 
     return S_ISREG(st.st_mode) && st.st_size <= FILE_MAX ? px_fd_take(&fd) : -ENOENT;
 }
 
-/* One that came with the package was made for the time of a file that nobody has. */
+/* A .pyc in the package refers to the mtime of a source file that no installation has. */
 static int take_file(const struct compiling *c, int to, const char *package, const char *module)
 {
     char dir[PX_WHEEL_PATH_MAX], path[PX_WHEEL_PATH_MAX];
@@ -152,7 +152,7 @@ static int take_file(const struct compiling *c, int to, const char *package, con
     return r < 0 ? r : fchmod(target, 0644) < 0 ? -errno : 0;
 }
 
-/* package: where the box left what it made of it. to: the package itself, which this goes into. */
+/* package: the directory with the box's output. to: the package that the files are added to. */
 static int take_package(const struct compiling *c, const struct px_env_package *p, const char *package, int to)
 {
     struct px_paths files = {0};
@@ -164,12 +164,12 @@ static int take_package(const struct compiling *c, const struct px_env_package *
     return r < 0 ? px_fail(c->e, PX_E_STORE_WRITE, r, "cannot keep the byte code of %s", p->name) : 0;
 }
 
-/* A directory of the store that goes again, of this name. */
+/* A temporary directory of the store with this id. */
 static int begin_room(struct compiling *c, const char *words, struct px_tree_build **ret_room)
 {
     struct px_oid id;
     if (px_hash_bytes(words, strlen(words), &id) < 0)
-        return px_fail(c->e, PX_E_MEMORY, ENOMEM, "compiling the packages");
+        return px_no_memory(c->e);
     if (px_tree_begin(c->s->store, &id, ret_room, c->e) < 0)
         return -1;
     c->scratch = px_tree_build_fd(*ret_room);
@@ -220,11 +220,11 @@ static int name_code(const struct compiling *c, const struct px_env_package *p, 
         json_pack("{sssisssssiss}", "kind", "pkg-code", "layout", LAYOUT, "pkg_build_oid", p->build.hex, "program",
                   c->python->program, "minor", (int)c->python->minor, "version", c->python->version);
     if (!key || px_canonical(key, &text) < 0 || px_hash_bytes(text.data, text.len, ret_tree) < 0)
-        return px_fail(c->e, PX_E_MEMORY, ENOMEM, "compiling the packages");
+        return px_no_memory(c->e);
     return 0;
 }
 
-/* The package's files in the new tree, and what comes of compiling them. */
+/* Puts the package's files and their byte code into the new tree. */
 static int fill_code(struct compiling *c, const struct px_env_package *p, int root)
 {
     px_auto_fd int from = -EBADF;

@@ -25,7 +25,7 @@ struct segments {
     uint32_t count;
 };
 
-/* All of `size` bytes at `at`, or -EINVAL: whoever points there has said that they exist. */
+/* Reads exactly `size` bytes at `at`; -EINVAL if the file is shorter, because a header points there. */
 static int read_at(const struct file *f, uint64_t at, void *out, size_t size)
 {
     if (at > f->size || size > f->size - at)

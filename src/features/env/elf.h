@@ -1,6 +1,7 @@
 /* env/elf.h - which libraries an ELF file needs, from its dynamic section alone.
  *
- * Why:     what an extension links is the truth about what a project needs; section headers may be stripped, names may lie.
+ * Why:     the libraries that an extension links are what a project needs; section headers may be stripped, and
+ *          names may be wrong.
  * Owns:    its strings.
  * Mustn't: trust an offset, run or map the file, or read more of it than a few pages. */
 #pragma once
@@ -21,8 +22,8 @@ struct px_elf {
     uint32_t needed_count;
 };
 
-/* 0; -ENOEXEC: not an ELF file; -EINVAL: one that contradicts itself; -ERANGE: larger than any real one; or of a read. A static
- * program or an object file needs nothing and is fine. */
+/* 0; -ENOEXEC: not an ELF file; -EINVAL: inconsistent; -ERANGE: larger than any real one; or the -errno of a read. A
+ * static program or an object file needs nothing and is fine. */
 int px_elf_read(int fd, struct px_elf *ret_elf);
 void px_elf_done(struct px_elf *elf);
 static inline const char *px_elf_text(const struct px_elf *elf, uint32_t offset)

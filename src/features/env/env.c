@@ -22,11 +22,6 @@
 
 enum { TEXT_MAX = 16 << 20 };
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "an environment");
-}
-
 void px_env_done(struct px_env *env)
 {
     for (size_t i = 0; i < env->count; i++)
@@ -58,13 +53,13 @@ int px_env_runtime(struct px_env_work *w, struct px_err *e)
     return 0;
 }
 
-/* The groups that count; NULL: all. */
+/* The active groups; NULL: all. */
 static int list_groups(const struct px_manifest *m, const char ***ret_groups, struct px_err *e)
 {
     size_t n = m ? m->active_groups.count : 0;
     const char **groups = n ? calloc(n + 1, sizeof *groups) : NULL;
     if (n && !groups)
-        return no_memory(e);
+        return px_no_memory(e);
     for (size_t i = 0; i < n; i++)
         groups[i] = m->active_groups.items[i];
     *ret_groups = groups;
@@ -101,7 +96,7 @@ static int make_packages(struct px_env_work *w, struct px_env *env, struct px_er
         return -1;
     env->packages = calloc(count + 1, sizeof *env->packages);
     if (!env->packages)
-        return no_memory(e);
+        return px_no_memory(e);
     for (; env->count < count; env->count++) {
         struct px_env_package *p = &env->packages[env->count];
         if (px_env_source(w, &chosen[env->count], p, e) < 0 || px_env_package(w, p, e) < 0) {
@@ -112,7 +107,7 @@ static int make_packages(struct px_env_work *w, struct px_env *env, struct px_er
     return 0;
 }
 
-/* Where a box for it cannot be made, packages have no byte code and run all the same. */
+/* If no box can be started, packages stay without byte code. */
 static void compile_packages(struct px_env_work *w, struct px_env *env)
 {
     struct px_err failed = {0};
@@ -135,7 +130,7 @@ static int put_profile(struct px_sandbox *s, struct px_env *env, struct px_err *
 {
     px_auto_free struct px_profile_package *list = calloc(env->count + 1, sizeof *list);
     if (!list)
-        return no_memory(e);
+        return px_no_memory(e);
     for (size_t i = 0; i < env->count; i++)
         list[i] =
             (struct px_profile_package){env->packages[i].name, env->packages[i].version, env->packages[i].build.hex};
@@ -195,7 +190,7 @@ static json_t *code_json(const struct px_env *env)
     return list;
 }
 
-/* The paths in it are part of what the directory is; of the profile they are not. */
+/* The paths are part of the directory's id, but not of the profile's. */
 static int name_tree(struct px_env_work *w, struct px_env *env, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
@@ -204,7 +199,7 @@ static int name_tree(struct px_env_work *w, struct px_env *env, struct px_err *e
                   px_store_path(w->s->store), "program", w->runtime->program, "minor", (int)w->runtime->minor, "code",
                   code_json(env));
     if (!key || px_canonical(key, &text) < 0 || px_hash_bytes(text.data, text.len, &env->tree) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     return 0;
 }
 
@@ -228,7 +223,7 @@ static int make_tree(struct px_env_work *w, struct px_env *env, struct px_err *e
     return px_tree_commit(build, "{\"kind\":\"env\"}", e);
 }
 
-/* What a package was built with stays as long as it does: --check-repro builds it again. */
+/* Keeps what a package was built with as long as the package: --check-repro builds it again. */
 static int add_tools(json_t *trees, const json_t *tools)
 {
     const json_t *item;
@@ -240,7 +235,7 @@ static int add_tools(json_t *trees, const json_t *tools)
     return 0;
 }
 
-/* All that the environment needs, in its record; the archives themselves are not. */
+/* The record refers to everything that the environment needs, except the packages' archives. */
 static int make_record(struct px_env_work *w, const struct px_env *env, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
@@ -257,7 +252,7 @@ static int make_record(struct px_env_work *w, const struct px_env *env, struct p
             (*env->packages[i].code.hex ? add_oid(trees, &env->packages[i].code) : 0) +
             json_array_append_new(packages, px_env_package_json(&env->packages[i]));
     if (r < 0 || px_canonical(record, &text) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     return px_record_put(w->s->store, PX_RECORD_ENV, &env->profile, px_buf_text(&text), e);
 }
 
@@ -275,7 +270,7 @@ static int name_paths(struct px_sandbox *s, struct px_env *env, struct px_err *e
     return 0;
 }
 
-/* PX_HOME/envs, and in it the name of the environment: a link that is there whole or not at all. */
+/* Creates PX_HOME/envs and, atomically, the link with the environment's name. */
 static int show(struct px_env_work *w, struct px_env *env, struct px_err *e)
 {
     static const struct px_home_use use = {PX_E_STORE_WRITE, "environments"};
@@ -309,7 +304,7 @@ static int hold(struct px_sandbox *s, struct px_env *env, bool run, struct px_er
     const struct px_oid blobs[] = {env->profile, env->runtime_oid};
     size_t n = 0;
     if (!trees)
-        return no_memory(e);
+        return px_no_memory(e);
     for (size_t i = 0; i < env->count; i++) {
         const struct px_env_package *p = &env->packages[i];
         if (*p->code.hex)
@@ -335,8 +330,8 @@ static bool has_tree(struct px_sandbox *s, const json_t *text, bool known)
            (known ? px_tree_known(s->store, &id) : px_tree_has(s->store, &id));
 }
 
-/* 1: it is as this px makes them, and every tree that the record names is there; unless that they are known is enough,
- * those that a run on this machine uses are what was stored. Whoever opens another has it looked at then. */
+/* 1: this version of px made it, and every tree in the record exists. Unless `known` suffices, also checks that the
+ * trees used by a run on this machine are unchanged; other trees are checked when they are opened. */
 static int has_all(struct px_sandbox *s, const json_t *record, bool known)
 {
     const json_t *list = json_object_get(json_object_get(record, "refs"), "trees"), *item;
@@ -363,10 +358,11 @@ static bool is_for(const json_t *record, const json_t *project)
     return made && project ? json_equal(made, project) : !made && !project;
 }
 
-/* Each source archive was built with the capabilities that it would be built with now. */
+/* Whether each source archive was built with the capabilities that a build would use now. */
 static int builds_fit(const json_t *record, const struct px_env_ask *ask, struct px_err *e)
 {
-    px_auto_free char *project = NULL;  /* what the manifest and the lock ask for, worked out once for all packages */
+    /* the capabilities of the manifest and the lock, computed once for all packages */
+    px_auto_free char *project = NULL;
     struct px_env_ask each = *ask;
     const json_t *item;
     size_t i;
@@ -429,7 +425,7 @@ static int has_chosen(struct px_env_work *w, const struct px_env *env, const str
     return px_env_package_fits(w, p, e);
 }
 
-/* It links to the Python that was found, whatever its record says. */
+/* Whether its link refers to the Python that was found, whatever its record says. */
 static bool has_program(const struct px_env *env)
 {
     char link[PATH_MAX], program[PATH_MAX];

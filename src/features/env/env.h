@@ -5,9 +5,9 @@
  *         bin/python bin/SCRIPT... lib/pythonX.Y/site-packages/px.pth pyvenv.cfg manifest.json
  *
  * Why:     packages are trees of the store, shared by all environments; an environment is a small tree of links and
- *          texts over them. As a tree it is made by one, never seen half done, kept by its record (PX_RECORD_ENV),
- *          and checked like everything else.
- * Owns:    what struct px_env holds, until px_env_done: with its lease, all that the environment needs stays.
+ *          text files. As a tree it has one builder, is never visible half done, is kept by its record
+ *          (PX_RECORD_ENV), and is checked like other trees.
+ * Owns:    what struct px_env holds, until px_env_done: its lease keeps everything that the environment needs.
  * Mustn't: resolve, run anything of a package outside of a box, use a file that is not what the lock says, or write
  *          in the project. */
 #pragma once
@@ -26,19 +26,19 @@ struct px_manifest;
 struct px_lock;
 struct px_sandbox;
 
-#define PX_ENV_OTHER_FILE "other_file"          /* the reason where a file was found that the lock does not name */
-#define PX_ENV_BUILD_FAILED "sdist_build_failed"        /* the reason where a source archive does not become a wheel */
+#define PX_ENV_OTHER_FILE "other_file"          /* reason: a file was found that is not in the lock */
+#define PX_ENV_BUILD_FAILED "sdist_build_failed"        /* reason: a source archive could not be built */
 enum { PX_ENV_LAYOUT = 2 };     /* of the directory; part of its tree's id, not of the profile's */
 
-/* Who finds packages for requirements: what the build of a source archive asks for is known only when it is unpacked. */
+/* Resolves requirements: those of a source archive's build are known only when it is unpacked. */
 struct px_names;
 struct px_env_finder {
     int (*find)(void *user, const struct px_names *requirements, struct px_lock *ret_pins, struct px_err *e);
     void *user;
 };
 
-/* The root that source archives were last built on, so that the distribution is asked for its packages once: for the same
- * capabilities it is the same. */
+/* The root of the last build of a source archive. The same capabilities reuse it, so that the distribution is asked
+ * only once. */
 struct px_env_root {
     char capabilities[2048];
     struct px_oid tree, packages;
@@ -48,14 +48,14 @@ struct px_env_ask {
     const struct px_manifest *manifest;         /* for its variables and groups; NULL: none */
     const struct px_lock *pins;
     json_t *project;            /* the project's own packages (layout/own.h); NULL: none */
-    const char *project_dir;    /* absolute: what paths in the lock begin at; NULL: none are allowed */
+    const char *project_dir;    /* absolute: paths in the lock are relative to it; NULL: no paths are allowed */
     const char *base;           /* "debian-12" */
     const struct px_python *python;             /* of the base; NULL: the one that px knows it to have */
     const char *const *find_links;              /* directories with archives, NULL-terminated; NULL: none */
-    bool frozen;                /* every file has to have a hash in the lock */
+    bool frozen;                /* every file must have a hash in the lock */
     bool offline;               /* nothing is fetched */
     const struct px_env_finder *finder;         /* NULL: none */
-    const struct px_lock *builds;               /* the lock that says what builds are given; NULL: none does */
+    const struct px_lock *builds;               /* the lock with the build requirements; NULL: none */
     const char *capabilities;   /* for source archives, separated by blanks; NULL: what the manifest and the pins ask for */
     struct px_env_root *root;   /* kept by the caller, empty at first; NULL: none */
     unsigned depth;             /* 0: of a project; 1: of what it builds; and so on */
@@ -67,12 +67,12 @@ struct px_env_package {
     bool wheel;
     struct px_oid sha256;       /* of the archive */
     struct px_oid source, build;                /* objects: source_oid, pkg_build_oid */
-    struct px_oid options;      /* what a source was built with: base and packages; "" for a wheel */
+    struct px_oid options;      /* the base and packages of a source build; "" for a wheel */
     char *capabilities;         /* whose development packages these were, separated by blanks; NULL for a wheel */
     json_t *tools;              /* the environment of a source's build: {"profile_oid", "packages"}; NULL: none of its own */
     struct px_oid tree;         /* the files */
     struct px_oid code;         /* the same with their byte code, for this machine (env_part.h); "": not compiled */
-    char **needed;              /* libraries that it needs and does not bring */
+    char **needed;              /* libraries that it needs and does not contain */
     size_t needed_count;
     char **scripts;             /* names in bin/ */
     size_t script_count;
@@ -96,64 +96,64 @@ struct px_env {
 int px_env_build(struct px_sandbox *s, const struct px_env_ask *ask, struct px_env *ret_env, struct px_err *e);
 void px_env_done(struct px_env *env);
 /* Whether the environment of that name can be used as it is: its record, its link, and every tree that it needs are
- * there. 1, 0, -1; 2: all is there, and a source archive would be built with other capabilities now; 3: it is made for
- * other packages of the project's own (ask NULL: neither is looked at). The trees are what was stored, unless that
- * they are `known` is enough. */
+ * there. 1, 0, -1; 2: all is there, and a source archive would be built with other capabilities now; 3: it was made for
+ * other packages of the project's own (ask NULL: 2 and 3 are not checked). Unless `known` suffices, also checks that
+ * the trees are unchanged. */
 int px_env_check(struct px_sandbox *s, const char *profile, const struct px_env_ask *ask, bool known, struct px_err *e);
 
-/* Whether it is what is asked for, no more and no less, so that to build it would give the same. 1, 0, -1. What
- * px_env_check looks at is not looked at. */
+/* Whether it is exactly what is asked for, so that building it would give the same. 1, 0, -1. Does not repeat the
+ * checks of px_env_check. */
 int px_env_fits(const struct px_env_ask *ask, const struct px_env *env, struct px_err *e);
 
-/* Finds out what the builds of the pins' source archives ask for, so that a lock can say it: every question goes to the
- * finder. An archive that is not to be had yet is passed over. */
+/* Resolves the build requirements of the pins' source archives for the lock, through the finder. Skips an archive that
+ * is not available yet. */
 int px_env_ask_builds(struct px_sandbox *s, const struct px_env_ask *ask, struct px_err *e);
 
-/* Where the code of source archives is run before anything is known of them but their names: the base with a compiler and the
- * development packages of the project's capabilities and of those that these requirements are known for. The path of its root,
- * these capabilities, separated by blanks, and a hold on it; 1: there are no such capabilities. */
+/* The root in which source archives run before more than their names is known: the base with a compiler and the
+ * development packages of the project's capabilities and of those that these requirements are known for. The path of
+ * its root, these capabilities, separated by blanks, and a hold on it; 1: there are no such capabilities. */
 int px_env_build_root(struct px_sandbox *s, const struct px_env_ask *ask, const struct px_names *requirements, char *path,
                       size_t size, char **ret_capabilities, struct px_lease **ret_lease, struct px_err *e);
-/* Whether a list of words has this one; NULL has none. */
+/* Whether a space-separated list has this word; NULL is empty. */
 bool px_env_has_word(const char *words, const char *word);
 
 /* PX121: the lock has no hash for the file of this package. */
 struct px_chosen;
 int px_env_need_hash(const struct px_chosen *chosen, struct px_err *e);
 
-/* Each package is made from its archive once more, beside what is there, and compared: a wheel is unpacked, a source
- * archive compiled. An archive that is not in the store any more is fetched, as `ask` says. PX904: one is another now. */
+/* Makes each package again from its archive and compares: a wheel is unpacked, a source archive built. An archive that
+ * is no longer in the store is fetched, as `ask` says. PX904: a package differs. */
 int px_env_compare_builds(struct px_sandbox *s, const struct px_env_ask *ask, const struct px_env *env,
                           struct px_err *e);
 
-/* The same environment from its record, nothing looked for and nothing built; it has no lease. 1: there is none, or not one that says
- * everything (written by an older px). */
+/* Reads the environment from its record, without searching or building; it has no lease. 1: there is no record, or an
+ * older px wrote an incomplete one. */
 int px_env_load(struct px_sandbox *s, const char *profile, const struct px_python *python, struct px_env *ret_env, struct px_err *e);
 
-/* A hold on what a run on this machine uses of it, until px_env_done. */
+/* Takes a lease on what a run on this machine uses of it, until px_env_done. */
 int px_env_hold(struct px_sandbox *s, struct px_env *env, struct px_err *e);
 
-/* Without the packages that these requirements of development bring and the needed ones do not: what an image ships.
- * If any goes, it is another profile, of which there is no directory and no record. */
+/* Removes the packages that only the development requirements need, for an image. If any is removed, the result is
+ * another profile without a directory and a record. */
 struct px_marker_env;
 struct px_names;
 int px_env_ship(struct px_sandbox *s, const struct px_names *needed, const struct px_names *development,
                 const struct px_marker_env *markers, struct px_env *env, struct px_err *e);
 
-/* What the project's wishes, its lock and the libraries of its packages ask for, with the reasons (env/infer.h); env
- * NULL: the lock alone, as the base would select from it. Names point into the manifest and the env. PX901: a wish for
- * something that px does not know. */
+/* The capabilities from the manifest, the lock and the libraries of the packages, with the reasons (env/infer.h); env
+ * NULL: the lock alone, as the base would select from it. Names point into the manifest and the env. PX901: the
+ * manifest names an unknown capability. */
 struct px_inferred;
 int px_env_infer(const struct px_manifest *manifest, const struct px_lock *pins, const struct px_python *python,
                  const struct px_env *env, struct px_inferred *ret_inferred, struct px_err *e);
 /* The same as JSON for people and machines: [{"capability","source","detail","counts","set_aside"?}...]. */
 void px_env_explain(const struct px_inferred *inferred, struct px_json *j, const char *name);
 
-/* The texts of an environment into an empty directory, for other places than PX_HOME: in an image, say. store: what the
- * paths of packages begin with ("/px/store/pkg-builds"); a package is at STORE/TREE and its files at
- * STORE/TREE/site-packages; `below` comes after TREE ("", or "/root" as in PX_HOME). root: where the project lies
- * ("/app"); NULL: where PX_PROJECT_ROOT says when Python starts, since projects in any place share an environment. here: it
- * is for this machine, where a package that was compiled has a tree of its own for that. */
+/* Writes the files of an environment into an empty directory, for example for an image. store: the prefix of the
+ * packages' paths ("/px/store/pkg-builds"); a package is at STORE/TREE and its files at STORE/TREE/site-packages;
+ * `below` comes after TREE ("", or "/root" as in PX_HOME). root: the project's directory ("/app"); NULL:
+ * PX_PROJECT_ROOT when Python starts, because projects in different directories share an environment. here: for this
+ * machine, where a compiled package has its own tree. */
 struct px_env_place {
     const char *store, *below, *root;
     bool here;

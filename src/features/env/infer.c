@@ -18,7 +18,7 @@ struct making {
 
 /* ---- reasons ---- */
 
-/* 1: it was asked for, 0: it was refused, -1: nothing was said. */
+/* 1: true in the manifest, 0: false, -1: absent. */
 static int wish_for(const struct px_infer_ask *ask, const char *capability)
 {
     for (size_t i = 0; i < ask->wish_count; i++)
@@ -41,7 +41,7 @@ static int add(struct making *m, const char *capability, size_t length, enum px_
         out->reasons = grown;
     }
     memcpy(reason.capability, capability, length);
-    /* A detail that does not fit is cut: it is for people. */
+    /* A detail that does not fit is truncated: it is only for messages. */
     (void)px_fmt(reason.detail, sizeof reason.detail, "%.80s%s%.100s", package, library ? ": " : "",
                  library ? library : "");
     int wish = wish_for(m->ask, reason.capability);
@@ -99,7 +99,7 @@ bool px_infer_counts(const char *canonical_name, const char *file)
     return dist->wheel != PX_DIST_BUNDLES || built || is_plain_wheel(file);
 }
 
-/* What does not count is said too, where somebody who knows the package would look for it. */
+/* Also lists a reason that does not count, where a user would expect it for the package. */
 static int look_at_lock(struct making *m, const struct px_infer_package *p)
 {
     const struct px_dist *dist = px_tables_dist_find(p->name);

@@ -1,11 +1,11 @@
-/* env/infer.h - which capabilities a sandbox gets, and why: what was asked for, what the lock names, what
- * extensions link.
+/* env/infer.h - which capabilities a sandbox gets, and why: from the manifest, the lock's packages, and the
+ * libraries of extensions.
  *
  *     effective = explicit true  +  (inferred - explicit false), the latter only if `automatic`
  *
- * Why:     one decision with its reasons, for building and for `px sandbox explain`; what is shown is what is done.
- * Owns:    its lists; names point into tables or into what was asked.
- * Mustn't: look at anything but what it is given, so that the same lock and packages give the same set everywhere. */
+ * Why:     building and `px sandbox explain` use the same decision and reasons.
+ * Owns:    its lists; names point into tables or into the input.
+ * Mustn't: use anything but its input, so that the same lock and packages give the same set everywhere. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@ struct px_infer_wish {
 struct px_infer_package {
     const char *name;           /* canonical */
     const char *file;           /* that the lock selects: a wheel or a source archive; NULL: not known */
-    const char *const *needed;  /* libraries that its files need and do not bring; NULL: not looked at yet */
+    const char *const *needed;  /* libraries that its files need and do not contain; NULL: not known yet */
     size_t needed_count;
 };
 struct px_infer_ask {
@@ -37,8 +37,8 @@ struct px_reason {
     char capability[64];
     enum px_infer_source source;
     char detail[192];           /* "psycopg2", "psycopg2: libpq.so.5", "[tool.px.sandbox.capabilities]" */
-    bool counts;                /* false: said and set aside, by `false` or because nothing is automatic */
-    bool brought;               /* and that would be nothing to be added: its wheel brings the libraries */
+    bool counts;                /* false: listed but not used, because of `false` or because nothing is automatic */
+    bool brought;               /* not used because its wheel contains the libraries */
 };
 enum { PX_INFER_NAMES_MAX = 128 };
 struct px_inferred {
@@ -51,6 +51,6 @@ struct px_inferred {
 /* 0, -ENOMEM, -E2BIG. */
 int px_infer(const struct px_infer_ask *ask, struct px_inferred *ret_inferred);
 void px_infer_done(struct px_inferred *inferred);
-/* Whether the lock's naming of a package counts: one whose wheels bring their libraries counts only when it is built
- * here, or comes as a wheel that was built for one system (linux_x86_64). */
+/* Whether a package in the lock adds its capability: one whose wheels contain their libraries does so only when it is
+ * built here, or comes as a wheel that was built for one system (linux_x86_64). */
 bool px_infer_counts(const char *canonical_name, const char *file);

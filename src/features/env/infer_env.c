@@ -1,4 +1,4 @@
-/* Which capabilities an environment needs: what was said, what the lock names, what its packages link. */
+/* The capabilities of an environment: from the manifest, the lock, and the libraries of its packages. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +15,6 @@
 #include "pep/manifest.h"
 #include "pep/marker.h"
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "the capabilities of an environment");
-}
-
 static int unknown(const char *name, struct px_err *e)
 {
     (void)px_fail(e, PX_E_CAPABILITY, 0, "px does not know the capability '%.100s'", name);
@@ -34,7 +29,7 @@ static int take_wishes(const struct px_manifest *m, struct px_infer_wish **ret_w
     size_t count = m ? m->wish_count : 0;
     px_auto_free struct px_infer_wish *wishes = calloc(count + 1, sizeof *wishes);
     if (!wishes)
-        return no_memory(e);
+        return px_no_memory(e);
     for (size_t i = 0; i < count; i++) {
         if (!px_capability_find(m->wishes[i].name))
             return unknown(m->wishes[i].name, e);
@@ -65,7 +60,7 @@ static int from_lock(const struct px_env_ask *ask, struct px_infer_package **ret
         return -1;
     struct px_infer_package *list = calloc(count + 1, sizeof *list);
     if (!list)
-        return no_memory(e);
+        return px_no_memory(e);
     for (size_t i = 0; i < count; i++)
         list[i] = (struct px_infer_package){.name = chosen[i].pin->name,
                                             .file = chosen[i].file ? chosen[i].file->name : NULL};
@@ -84,7 +79,7 @@ int px_env_infer(const struct px_manifest *manifest, const struct px_lock *pins,
     if (take_wishes(manifest, &wishes, &ask.wish_count, e) < 0)
         return -1;
     if (env && !(packages = from_env(env)))
-        return no_memory(e);
+        return px_no_memory(e);
     if (!env && from_lock(&lock, &packages, &ask.package_count, e) < 0)
         return -1;
     ask.wishes = wishes;
@@ -103,7 +98,7 @@ struct names {
     size_t count;
 };
 
-/* Names of the table, each once; what is not in it is left out. */
+/* Names in the table, without duplicates; others are left out. */
 static void add_words(struct names *n, const char *words)
 {
     char name[64];
@@ -145,7 +140,7 @@ static int join(const struct names *n, char **ret_words, struct px_err *e)
     for (size_t i = 0; i < set.count; i++)
         px_buf_printf(&text, "%s%s", i ? " " : "", set.items[i]->name);
     *ret_words = text.err < 0 ? NULL : strdup(px_buf_text(&text));
-    return *ret_words ? 0 : no_memory(e);
+    return *ret_words ? 0 : px_no_memory(e);
 }
 
 int px_env_needs(const struct px_env_ask *ask, const char *name, char **ret_words, struct px_err *e)

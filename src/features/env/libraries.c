@@ -21,7 +21,7 @@ struct scan {
 
 /* ---- sets of names ---- */
 
-/* Where it is or would be. */
+/* The index of the entry, or where to insert it. */
 static size_t position(const struct px_libraries *set, const char *name)
 {
     size_t low = 0, high = set->count;

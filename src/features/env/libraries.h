@@ -1,10 +1,11 @@
-/* env/libraries.h - which shared libraries the files of a directory need from elsewhere.
+/* env/libraries.h - the shared libraries that the files of a directory need from outside.
  *
- * Why:     the second layer of inference: what extensions link, read from their bytes and not from their names.
+ * Why:     the second layer of inference: the libraries that extensions link, read from the files, not from their
+ *          names.
  * Owns:    its texts.
- * Mustn't: run or map anything, follow a link, or count what the same directory brings: a name counts as brought
- *          only if an ELF file has it. Files that are not ELF are nothing, whatever they are called; so are damaged
- *          ones, and those of other machines. */
+ * Mustn't: run or map anything, follow a link, or count libraries of the same directory: a library is in the
+ *          directory only if an ELF file has its name. Files that are not ELF are ignored, as are damaged ones and
+ *          those of other machines. */
 #pragma once
 
 #include <stddef.h>
@@ -17,6 +18,6 @@ struct px_libraries {
     size_t count;
 };
 
-/* dir is borrowed; machine: EM_X86_64. 0 or -errno; -E2BIG: more than any package has. */
+/* dir is borrowed; machine: EM_X86_64. 0 or -errno; -E2BIG: too many libraries. */
 int px_libraries_scan(int dir, uint16_t machine, struct px_libraries *ret_libraries);
 void px_libraries_done(struct px_libraries *libraries);

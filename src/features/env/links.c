@@ -69,7 +69,7 @@ static int consider(struct search *s, const char *file)
     px_auto_fd int fd = open_file(s->dir, file);
     int locked = fd < 0 ? 0 : is_locked(s, fd);
     if (locked == 0 && s->best < 0)
-        memcpy(s->file_name, file, strlen(file) + 1);           /* to be named, if nothing better comes */
+        memcpy(s->file_name, file, strlen(file) + 1);           /* named in the error if nothing better is found */
     if (locked <= 0)
         return locked;
     s->best = rank;
@@ -93,7 +93,7 @@ static int look_in(struct search *s)
     return r;
 }
 
-/* A name out of a lock is one part of a path and no more. */
+/* A file name in a lock must be a single path component. */
 static bool is_plain(const char *name)
 {
     return name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < 256;

@@ -7,7 +7,7 @@
 
 enum kind { LIBRARY, FLAG, HEADER, PROGRAM, MODULE };
 
-/* The name stands between the two texts, on one line. */
+/* The name is between the two strings, on one line. */
 static const struct {
     const char *before, *after;
     enum kind kind;
@@ -41,7 +41,8 @@ static const char *capability_of(enum kind kind, const char *name)
     switch (kind) {
     case LIBRARY:
         row = px_tables_soname_find(name);
-        return row && !px_tables_soname_in(row, "debian-13") ? row->capability : NULL;       /* the one with fewer */
+        /* the capability with fewer packages */
+        return row && !px_tables_soname_in(row, "debian-13") ? row->capability : NULL;
     case FLAG:
         row = px_tables_soname_of_flag(name);
         return row ? row->capability : NULL;
@@ -52,7 +53,8 @@ static const char *capability_of(enum kind kind, const char *name)
     return NULL;
 }
 
-/* Libraries and programs that are run come with a capability itself, everything else with its development packages. */
+/* Shared libraries and programs are in the capability's own packages; everything else is in its development
+ * packages. */
 static bool is_for_building(enum kind kind, const char *name)
 {
     return kind == PROGRAM ? px_tables_probe_capability(PX_PROBE_TOOL, name) != NULL : kind != LIBRARY;

@@ -1,6 +1,6 @@
-/* env/messages.h - what a program said when a system library was missing.
+/* env/messages.h - finds a missing system library in the output of a program.
  *
- * Why:     the third layer of inference: a hint with the exact fix. It is read from what a program wrote, so it is never more than a hint.
+ * Why:     the third layer of inference: a hint with the exact fix. The output is untrusted, so it is only a hint.
  * Mustn't: read more than the last part of an output, or take a name that is not in the tables. */
 #pragma once
 
@@ -15,5 +15,5 @@ struct px_missing {
     bool build;                                 /* its development packages have it: a header, pg_config */
 };
 
-/* The first known thing that is missing, from the start of the text's last part; false if there is none. */
+/* The first known missing item in the last part of the text; false if there is none. */
 bool px_messages_missing(const char *text, size_t length, struct px_missing *ret_missing);

@@ -1,5 +1,5 @@
-/* One package as a tree of the store: its key is what goes in (the archive, the Python, who builds), and what is
- * said about it is what environments and inference need, so that a package is unpacked, checked and searched once. */
+/* One package as a tree of the store. Its key is its input (the archive, the Python, the builder). Its description has
+ * what environments and inference need, so that a package is unpacked, checked and searched once. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,11 +21,6 @@
 
 enum { TEXT_MAX = 4 << 20, FILE_NAME_MAX = 256 };
 #define SDIST_BUILDER "px-sdist-3+" PX_WHEEL_BUILDER
-
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "the packages of an environment");
-}
 
 static void free_texts(char **list, size_t count)
 {
@@ -60,11 +55,11 @@ static int put_object(struct px_env_work *w, const char *kind, json_t *payload, 
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
     px_auto(px_document) json_t *mine = payload;
     if (!mine || px_canonical(mine, &text) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     return px_object_put(w->s->store, kind, px_buf_text(&text), ret_oid, e);
 }
 
-/* Not where it came from: the same file from a mirror is the same source. */
+/* Does not include the address: the same file from a mirror is the same source. */
 static int put_source(struct px_env_work *w, struct px_env_package *p, struct px_err *e)
 {
     return put_object(
@@ -82,7 +77,7 @@ static int put_build(struct px_env_work *w, struct px_env_package *p, const stru
                       &p->build, e);
 }
 
-/* What a source archive becomes hangs on what it is built with, as far as that is known before. */
+/* The key of a source archive includes its build tools, as far as they are known before the build. */
 static int key_of_build(struct px_env_work *w, const struct px_env_package *p, json_t *key)
 {
     const struct px_lock *lock = w->ask->builds;
@@ -100,7 +95,7 @@ static int key_of(struct px_env_work *w, const struct px_env_package *p, struct 
     px_auto(px_document) json_t *key = json_pack("{ssssssss}", "kind", "pkg-build key", "builder_id", builder_of(p),
                                                  "runtime_abi", w->abi, "source_oid", p->source.hex);
     if (!key || (!p->wheel && key_of_build(w, p, key) < 0) || px_canonical(key, &text) < 0 || px_hash_bytes(text.data, text.len, ret_key) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     return 0;
 }
 
@@ -218,7 +213,7 @@ static int list_tree(struct px_env_work *w, const struct px_oid *tree, struct px
     return px_listing_tree(dir, NULL, ret_listing, e);
 }
 
-/* The object goes with a collection that comes between; it is small, and made again from what is known. */
+/* GC may have removed the object meanwhile; it is small and is written again. */
 static int keep_object(struct px_env_work *w, struct px_env_package *p, struct px_err *e)
 {
     struct px_listing listing;
@@ -306,9 +301,9 @@ static int install(struct px_env_work *w, const struct px_env_package *p, const 
 static int note_tools(struct px_env_package *p, const struct px_tools *t, struct px_err *e)
 {
     if (t && px_env_tools_name(t, &p->options) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     p->tools = t && t->own ? px_env_tools_json(t) : NULL;
-    return t && t->own && !p->tools ? no_memory(e) : 0;
+    return t && t->own && !p->tools ? px_no_memory(e) : 0;
 }
 
 static int build(struct px_env_work *w, struct px_env_package *p, const struct px_tools *t, struct px_tree_build *tree,
@@ -319,7 +314,7 @@ static int build(struct px_env_work *w, struct px_env_package *p, const struct p
     int root = px_tree_build_fd(tree);
     if (note_tools(p, t, e) < 0 || install(w, p, t, root, e) < 0 || look_for_libraries(p, root, e) < 0 ||
         look_for_names(p, root, e) < 0 || px_listing_tree(root, NULL, &listing, e) < 0 ||
-        put_build(w, p, &listing, e) < 0 || (write_about(p, &about) < 0 && no_memory(e) < 0)) {
+        put_build(w, p, &listing, e) < 0 || (write_about(p, &about) < 0 && px_no_memory(e) < 0)) {
         px_tree_drop(tree);
         return -1;
     }
@@ -335,8 +330,8 @@ static int make(struct px_env_work *w, struct px_env_package *p, const struct px
     return r == 0 ? build(w, p, t, tree, e) : recall(w, p, e) < 0 ? -1 : keep_object(w, p, e);
 }
 
-/* What it is built with may have to be built itself: that comes before the tree of this one is begun, so that nobody waits for
- * another with a tree half made. */
+/* Build tools may have to be built themselves. That happens before this tree is begun, so that no builder waits for
+ * another while it holds a lock. */
 static int make_source(struct px_env_work *w, struct px_env_package *p, struct px_err *e)
 {
     struct px_tools tools;
@@ -372,7 +367,7 @@ static int list_anew(struct px_env_work *w, const struct px_env_package *p, cons
     char words[128];
     (void)px_fmt(words, sizeof words, "build again %s", p->tree.hex);
     if (px_hash_bytes(words, strlen(words), &id) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_tree_begin(w->s->store, &id, &room, e) < 0)
         return -1;
     int root = px_tree_build_fd(room);
@@ -413,7 +408,7 @@ static int compare_build(struct px_env_work *w, const struct px_env_package *p, 
     return px_fix(e, "Take a wheel of it: another version, or one built elsewhere and given by --find-links.");
 }
 
-/* Archives go when nothing else needs them; the lock says where they are. */
+/* GC may remove archives; the lock has their addresses. */
 static int bring_archive(struct px_env_work *w, const struct px_env_package *p, struct px_err *e)
 {
     px_auto_free struct px_chosen *chosen = NULL;

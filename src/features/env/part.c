@@ -22,11 +22,6 @@
 
 enum { TEXT_MAX = 1 << 16, LAYOUT = 3 };
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "an environment for a sandbox");
-}
-
 int px_env_part_name(const struct px_env *env, const struct px_base *base, struct px_oid *ret_tree, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
@@ -35,7 +30,7 @@ int px_env_part_name(const struct px_env *env, const struct px_base *base, struc
                   env->profile.hex, "program", env->runtime->program, "minor", (int)env->runtime->minor, "base_os_oid",
                   base ? base->oid.hex : "");
     if (!key || px_canonical(key, &text) < 0 || px_hash_bytes(text.data, text.len, ret_tree) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     return 0;
 }
 
@@ -138,7 +133,7 @@ static int pack_tree(struct px_sandbox *s, struct px_env_part *part, enum px_com
     return pack(s, dir, compression, &part->layer, e);
 }
 
-/* The same laid out once more from its packages. */
+/* Lays out the same tree again from its packages. */
 static int pack_anew(struct px_sandbox *s, const struct px_env *env, const struct px_base *base, struct px_env_part *part,
                      enum px_compression compression, struct px_err *e)
 {
@@ -147,7 +142,7 @@ static int pack_anew(struct px_sandbox *s, const struct px_env *env, const struc
     struct px_oid id;
     (void)px_fmt(text, sizeof text, "again %s", part->tree.hex);
     if (px_hash_bytes(text, strlen(text), &id) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_tree_begin(s->store, &id, &scratch, e) < 0)
         return -1;
     int root = px_tree_build_fd(scratch), r = fill(s, env, base, root, e) < 0 ? -1 : pack(s, root, compression, &part->layer, e);
@@ -155,7 +150,7 @@ static int pack_anew(struct px_sandbox *s, const struct px_env *env, const struc
     return r;
 }
 
-/* The tree is there; its layer may be lost, or be wanted in another form or for comparison. */
+/* The tree exists. Its layer may be missing, or wanted in another format or for comparison. */
 static int pack_again(struct px_sandbox *s, const struct px_env *env, const struct px_base *base,
                       struct px_env_part *part, enum px_compression compression, bool force, struct px_err *e)
 {
@@ -194,7 +189,7 @@ static int make(struct px_sandbox *s, const struct px_env *env, const struct px_
         json_pack("{sssoss}", "kind", "env-part", "layer", px_catalog_layer_json(&part->layer), "profile_oid", env->profile.hex);
     if (!about || px_canonical(about, &text) < 0) {
         px_tree_drop(build);
-        return no_memory(e);
+        return px_no_memory(e);
     }
     return px_tree_commit(build, px_buf_text(&text), e);
 }

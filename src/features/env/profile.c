@@ -115,9 +115,7 @@ static int set_variable(json_t *env, const char *name, const char *value, const 
     }
     if (px_env_profile_is_own(name))
         return 0;
-    return json_object_set_new(env, name, json_string(value)) < 0
-               ? px_fail(e, PX_E_MEMORY, ENOMEM, "the variables of the environment")
-               : 0;
+    return json_object_set_new(env, name, json_string(value)) < 0 ? px_no_memory(e) : 0;
 }
 
 static int add_more(json_t *env, const char *more, struct px_err *e)
@@ -137,13 +135,13 @@ static int add_more(json_t *env, const char *more, struct px_err *e)
     return 0;
 }
 
-/* In the order of their names, as a record keeps them: whoever writes them out writes the same, made or read back. */
+/* Sorted by name, as in a record, so that a new and a re-read environment print the same. */
 static int sort_variables(json_t **env, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(SORTED_MAX);
     json_t *sorted = NULL;
     if (px_canonical(*env, &text) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the variables of the environment");
+        return px_no_memory(e);
     if (px_document_read(px_buf_text(&text), text.len, "the variables of the environment", PX_E_INTERNAL, &sorted, e) < 0)
         return -1;
     json_decref(*env);
@@ -155,7 +153,7 @@ int px_env_profile_env(const struct px_pairs *said, const char *more, json_t **r
 {
     px_auto(px_document) json_t *env = json_object();
     if (!env)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the variables of the environment");
+        return px_no_memory(e);
     for (size_t i = 0; said && i < said->count; i++)
         if (set_variable(env, said->items[i].key, said->items[i].value, "[tool.px.env]", e) < 0)
             return -1;

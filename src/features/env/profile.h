@@ -1,17 +1,17 @@
-/* env/profile.h - what an environment is, as one object of the store: its oid is the profile_oid.
+/* env/profile.h - the description of an environment as one object of the store; its oid is the profile_oid.
  *
  *     {"kind":"profile","payload":{"env_vars":{...},"packages":[{"name","pkg_build_oid","version"}...],
  *      "runtime_oid":"...","sys_path_order":["..."]}}
  *
- * Why:     a lock says more than one environment needs (other systems, comments); what was selected is what an
- *          environment is.
+ * Why:     a lock has more than one environment needs (other systems, comments); the profile has only what was
+ *          selected.
  * Owns:    nothing.
  * Mustn't: hold anything of this machine: no path, no time, no address a package came from, so that two machines
  *          have one profile_oid.
  *
- * Choices, where the papers differ. Objects hash as {"kind","payload"} (decision 1), with the fields of the
+ * Choices, where the specifications differ. Objects hash as {"kind","payload"} (decision 1), with the fields of the
  * reference's profile header inside; the same fields in the reference's own wrapping give its golden id, which a
- * test keeps. LD_LIBRARY_PATH is no part of it: it would name a path of this machine, and wheels that bundle
+ * test keeps. LD_LIBRARY_PATH is not part of it: it would name a path of this machine, and wheels that bundle
  * libraries find them by RUNPATH. packages are sorted by name, version and oid; sys_path_order is the order of
  * names, which is the order of px.lock, whatever lock they came from. A project with packages of its own also has
  * "project" (layout/own.h), and one without has nothing of the kind. */
@@ -42,14 +42,14 @@ struct px_profile {
 
 /* The payload as canonical JSON. 0, -ENOMEM, -EINVAL. */
 int px_env_profile_payload(const struct px_profile *profile, struct px_buf *out);
-/* Kept in the store; its oid. */
+/* Stores it; its oid. */
 int px_env_profile_put(struct px_store *store, const struct px_profile *profile, struct px_oid *ret_oid, struct px_err *e);
 
 /* [tool.px.env] with `more` over it, a JSON object of texts (PX_PROFILE_ENV_VARS); NULL: nothing more. Names must be
- * such that a shell can set them; those of px's own are left out. The object is the caller's. */
+ * valid shell names; those that px sets itself are left out. The caller owns the object. */
 int px_env_profile_env(const struct px_pairs *said, const char *more, json_t **ret_env, struct px_err *e);
 
-/* What px sets itself, the same on this machine, in a sandbox and in an image: by these a program finds the environment. */
+/* Variables that px sets itself, on the host, in a sandbox and in an image: programs find the environment by them. */
 bool px_env_profile_is_own(const char *variable);
 
 /* The Python that an environment is for. */
@@ -68,6 +68,6 @@ const struct px_python *px_env_python_at(size_t index);
 const struct px_python *px_env_python_find(const char *base);
 /* "cp311". */
 void px_env_python_abi(const struct px_python *runtime, char *out, size_t size);
-/* The runtime object; its oid. It says what extensions are compiled against, not which build of Python it is: that is
- * the base's. */
+/* Stores the runtime object; its oid. It has the ABI of extensions, not the build of Python: the base identifies
+ * that. */
 int px_env_python_put(struct px_store *store, const struct px_python *runtime, struct px_oid *ret_oid, struct px_err *e);

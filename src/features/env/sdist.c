@@ -1,6 +1,6 @@
-/* Source archives: what they run when they are built runs in a box without a network, on the base with a compiler, the
- * development packages of the project's capabilities, and what the archive's own [build-system] asks for (env_tools.c).
- * Only the wheel comes out, and is looked at like any other. */
+/* Builds source archives in a box without a network, on the base with a compiler, the development packages of the
+ * project's capabilities, and the archive's [build-system] requirements (tools.c). Only the wheel is taken from the
+ * box, and it is checked like any other. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -37,7 +37,7 @@ static int take_set(const struct px_env_package *p, struct px_capability_set *re
     size_t count = 0;
     px_auto_free char *words = strdup(p->capabilities ? p->capabilities : "");
     if (!words)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "building %s", p->name);
+        return px_no_memory(e);
     for (char *at = words; *at && count < PX_CAPABILITIES_MAX;) {
         names[count++] = at;
         at += strcspn(at, " ");
@@ -66,7 +66,7 @@ static int make_root(struct px_env_work *w, const struct px_env_package *p, stru
     int r = px_capability_layer_make(w->s, &ask, &layer, e);
     struct px_image *image = r < 0 ? NULL : calloc(1, sizeof *image);
     if (r == 0 && !image)
-        r = px_fail(e, PX_E_MEMORY, ENOMEM, "building %s", p->name);
+        r = px_no_memory(e);
     if (r == 0) {
         image->layers[image->layer_count++] = base.layer;
         if (layer.any)
@@ -100,7 +100,7 @@ int px_sdist_root(struct px_env_work *w, const struct px_env_package *p, struct 
 
 /* ---- the box ---- */
 
-/* The archive under its own name, which pip looks at. */
+/* Gives the archive its own name, because pip parses it. */
 static int offer(struct px_env_work *w, const struct px_env_package *p, int scratch, struct px_err *e)
 {
     px_auto_fd int fd = -EBADF, dir = -EBADF;
@@ -159,7 +159,7 @@ int px_sdist_failed(const struct px_env_package *p, struct px_err *e)
         p->name, p->version);
 }
 
-/* Everything that a build could write down of the moment and the machine is the same each time. */
+/* Sets everything that a build could record about time and host to fixed values. */
 static int set_variables(struct px_buildbox *box, struct px_err *e)
 {
     static const struct {
@@ -177,7 +177,7 @@ static int set_variables(struct px_buildbox *box, struct px_err *e)
     return 0;
 }
 
-/* Packages are written by anybody: what one can take of the disk is bounded, in one file and in all. */
+/* Packages are untrusted: limits the size of one file and the total. */
 static int set_bounds(struct px_buildbox *box, bool to_file, struct px_err *e)
 {
     return (to_file && px_policy_set(box->policy, "output-limit", "unlimited", e) < 0) ||
@@ -227,7 +227,7 @@ static int run_box(struct px_env_work *w, const struct px_env_package *p, const 
     return r < 0 ? px_sdist_failed(p, e) : 0;
 }
 
-/* The stage has a place of its own, which goes with it: no two of one archive at a time. */
+/* The stage is a temporary directory; two builds of one archive do not run at the same time. */
 static int begin_stage(struct px_env_work *w, const struct px_env_package *p, struct px_tree_build **ret_room,
                        struct px_err *e)
 {
@@ -235,7 +235,7 @@ static int begin_stage(struct px_env_work *w, const struct px_env_package *p, st
     char words[128];
     (void)px_fmt(words, sizeof words, "build sdist %s", p->source.hex);
     if (px_hash_bytes(words, strlen(words), &id) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "building %s", p->name);
+        return px_no_memory(e);
     return px_tree_begin(w->s->store, &id, ret_room, e);
 }
 
@@ -253,7 +253,7 @@ int px_sdist_ask(struct px_env_work *w, const struct px_env_package *p, const st
 
 /* ---- what came out ---- */
 
-/* The name, then the wheel itself as a file of its own. */
+/* Reads the wheel's name, then copies the wheel to a file. */
 static int take_wheel(const struct px_env_work *w, const struct px_env_package *p, int scratch, int out, int *ret_wheel,
                       char *file_name, size_t size, struct px_err *e)
 {

@@ -1,5 +1,5 @@
-/* The environment that is shipped: the one of the project without what only its development needs. What a package
- * needs is in its own METADATA, so that it does not matter which tool wrote the lock. */
+/* The environment for an image: the project's without packages that only development needs. Dependencies come from each
+ * package's METADATA, so that it does not matter which tool wrote the lock. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ struct node {                   /* a package */
     char **needs;               /* its Requires-Dist */
     size_t need_count;
     bool wanted;
-    char *extras[EXTRAS_MAX + 1];               /* those of it that are wanted; ends with a NULL */
+    char *extras[EXTRAS_MAX + 1];               /* its wanted extras; ends with a NULL */
     size_t extra_count;
 };
 
@@ -33,11 +33,6 @@ struct walk {
     struct node *nodes;
     struct px_err *e;
 };
-
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "what the packages of an environment need");
-}
 
 static void forget_extras(struct node *n)
 {
@@ -82,7 +77,7 @@ static int find_info(int site, char *out, size_t size)
     return r;
 }
 
-/* A line that is too long to be a requirement is passed over. */
+/* A line that is too long to be a requirement is skipped. */
 static int take_needs(struct node *n, const struct px_buf *text)
 {
     char line[LINE_MAX_BYTES];
@@ -114,7 +109,7 @@ static int read_needs(struct px_sandbox *s, const struct px_env_package *p, stru
 
 /* ---- who is wanted ---- */
 
-/* 1: it is new. As it is written, and as names are compared. */
+/* 1: it is new. Stores the extra as written, and its canonical name. */
 static int add_extra(struct node *n, const char *text)
 {
     for (size_t i = 0; i < n->extra_count; i++)
@@ -159,7 +154,7 @@ static struct node *find_node(const struct walk *w, const struct px_requirement 
     return NULL;
 }
 
-/* 1: that is news. A requirement that nobody can read, or for another system, wants nothing. */
+/* 1: something was added. A requirement that cannot be parsed, or is for another system, adds nothing. */
 static int want(const struct walk *w, const char *text, const struct node *by)
 {
     struct px_marker_env markers = *w->markers;
@@ -204,7 +199,7 @@ static int mark(const struct walk *w, const struct px_names *roots, bool *ret_wa
         ;
     for (size_t i = 0; i < w->env->count; i++)
         ret_wanted[i] = w->nodes[i].wanted;
-    return r < 0 ? no_memory(w->e) : 0;
+    return r < 0 ? px_no_memory(w->e) : 0;
 }
 
 /* ---- the whole ---- */
@@ -215,7 +210,7 @@ int px_env_ship(struct px_sandbox *s, const struct px_names *needed, const struc
     struct walk w = {.env = env, .markers = markers, .e = e, .nodes = calloc(env->count + 1, sizeof *w.nodes)};
     px_auto_free bool *kept = calloc(env->count + 1, sizeof *kept);
     px_auto_free bool *dropped = calloc(env->count + 1, sizeof *dropped);
-    int r = w.nodes && kept && dropped ? 0 : no_memory(e);
+    int r = w.nodes && kept && dropped ? 0 : px_no_memory(e);
     for (size_t i = 0; r == 0 && i < env->count; i++)
         r = read_needs(s, &env->packages[i], &w.nodes[i], e);
     if (r == 0)

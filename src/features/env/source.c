@@ -1,5 +1,5 @@
-/* Archives: what the store has, what lies on this machine, what has to be fetched. Nothing that is not what the
- * lock says gets further than a temporary file. */
+/* Finds archives in the store, on this machine, or fetches them. A file that does not match the lock stays a temporary
+ * file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static int refuse_hash(const struct px_chosen *c, struct px_err *e)
     return px_fix(e, "Write the hashes into it with the tool that wrote it.\nOr remove it, and run `px sync`, which writes a lock with hashes.");
 }
 
-/* other: a file that is called so and has another hash; "": none. */
+/* other: a file of that name with another hash; "": none. */
 static int not_found(const struct px_chosen *c, const char *other, struct px_err *e)
 {
     (void)px_fail(e, PX_E_BUILD, 0, "no file for %s %s is to be had", c->pin->name, c->pin->version);
@@ -69,7 +69,7 @@ static uint64_t most(const struct px_chosen *c)
     return c->file && c->file->size ? c->file->size : ARCHIVE_MAX;
 }
 
-/* "" is no hash: whatever it is. */
+/* "" means no hash: any file matches. */
 static const struct px_oid *expected(const struct px_chosen *c)
 {
     return c->file && c->file->sha256.hex[0] ? &c->file->sha256 : NULL;
@@ -82,7 +82,7 @@ static int other_file(const struct px_env_package *p, const struct px_oid *expec
     return px_fix(e, "Do not use it. If its author replaced it, run `px sync` to lock it anew.");
 }
 
-/* A lock that gives hashes and no names: one of them, of the bytes that are now in the store. */
+/* A lock with hashes but no names: checks that the stored file has one of them. */
 static bool is_one_of(const struct px_lock_pin *pin, const struct px_oid *oid)
 {
     for (size_t i = 0; i < pin->file_count; i++)
@@ -168,7 +168,7 @@ static int unreachable(const struct px_env_package *p, const char *url, const ch
         "Check the network and the index, then run the command again.\nOr put the file in a --find-links directory.");
 }
 
-/* A lock is written by others: it leads to the user's own index, and nowhere else. */
+/* A lock is untrusted: only addresses on the user's own index hosts are used. */
 static int not_index(const struct px_env_package *p, const char *url, const struct px_url_place *place,
                      struct px_err *e)
 {
@@ -181,7 +181,7 @@ static int not_index(const struct px_env_package *p, const char *url, const stru
                   place->host, place->port);
 }
 
-/* Never from TLS to none, nor from another machine to this one. */
+/* Refuses a redirection from https to http, and from another machine to this one. */
 static int follow(const struct px_env_package *p, const struct px_fetch_answer *answer, char *url, size_t size,
                   struct px_err *e)
 {
@@ -192,7 +192,7 @@ static int follow(const struct px_env_package *p, const struct px_fetch_answer *
     return 0;
 }
 
-/* 0: it came, 1: it was cut off, -1. */
+/* 0: complete, 1: the connection was lost, -1. */
 static int fetch_once(struct px_env_work *w, const struct px_chosen *c, const struct px_env_package *p, int sink,
                       struct px_err *e)
 {
@@ -274,7 +274,7 @@ static int name_package(const struct px_chosen *c, const char *file, struct px_e
     p->version = strdup(c->pin->version);
     p->file = strdup(file);
     p->wheel = n > 4 && px_equal(file + n - 4, ".whl");
-    return p->name && p->version && p->file ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "the packages of an environment");
+    return p->name && p->version && p->file ? 0 : px_no_memory(e);
 }
 
 int px_env_need_hash(const struct px_chosen *chosen, struct px_err *e)

@@ -1,6 +1,6 @@
-/* env/tables.h - which capability a package, a library, a header or a program stands for.
+/* env/tables.h - the capability of a package, a library, a header or a program.
  *
- * Why:     the knowledge is a table, compiled in and part of the sandbox's version, so that two machines infer the same.
+ * Why:     the tables are compiled in and part of the sandbox's version, so that two machines infer the same.
  * Mustn't: match prefixes or substrings: `ldap3` is not ldap, `libzmq` is not libz. */
 #pragma once
 
@@ -17,19 +17,19 @@ struct px_dist {
     enum px_dist_wheel wheel;
 };
 struct px_soname {
-    const char *name, *capability;              /* "": known, and needs nothing */
+    const char *name, *capability;              /* "": known, needs no capability */
     int in_base;                /* true, false, or PX_IN_DEBIAN12 */
 };
-enum { PX_IN_DEBIAN12 = 2 };    /* debian-13 has it not */
+enum { PX_IN_DEBIAN12 = 2 };    /* debian-13 does not have it */
 enum px_probe_kind { PX_PROBE_PROGRAM, PX_PROBE_PKG_CONFIG, PX_PROBE_TOOL };
 
 /* NULL: not known. */
 const struct px_dist *px_tables_dist_find(const char *canonical_name);
 /* The exact name, else any of the same library with another version ("libpq.so.6"). */
 const struct px_soname *px_tables_soname_find(const char *soname);
-/* Whether a base has it without a capability; NULL: one that px does not know, which counts as the default one. */
+/* Whether a base has it without a capability; NULL: an unknown base, treated as the default one. */
 bool px_tables_soname_in(const struct px_soname *row, const char *base);
-/* What -lpq would find. */
+/* The library that -lpq finds. */
 const struct px_soname *px_tables_soname_of_flag(const char *name);
 const char *px_tables_header_capability(const char *header);
 /* A tool is a program, too. */

@@ -1,8 +1,8 @@
-/* env/target.h - the Python that a project's lock and environment are for: its base's. And the one of this
+/* env/target.h - the Python that a project's lock and environment are for: its base's. And the Python of this
  * machine that resolves.
  *
- * Why:     which wheels and which requirements count hangs on it; sync, status and the resolver must mean the same one.
- * Owns:    its texts; env points into them, so a target is not to be copied.
+ * Why:     it decides which wheels and requirements apply; sync, status and the resolver must use the same one.
+ * Owns:    its strings; env points into them, so a target must not be copied.
  * Mustn't: run anything of the project. */
 #pragma once
 
@@ -22,7 +22,7 @@ struct px_target {
     struct px_marker_env env;
 };
 
-/* NULL, one that is not known, counts as that of the default base: who builds for it says what is wrong. */
+/* NULL (unknown) is treated as the default base; the build reports the error. */
 void px_target_for(const struct px_python *runtime, struct px_target *ret_target);
 
 struct px_resolver_python {

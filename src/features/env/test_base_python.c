@@ -46,7 +46,8 @@ TEST(python_of_this_machine)
     make_directories(root);
     ASSERT_EQ(px_env_base_python_find(root, "somewhere", &found), 1);
     copy(root, HOST, "usr/bin/python3.11", SIZE_MAX);
-    ASSERT_EQ(px_env_base_python_find(root, "somewhere", &found), 1);       /* without its C library nothing can be chosen for it */
+    /* without its C library no wheel can be chosen */
+    ASSERT_EQ(px_env_base_python_find(root, "somewhere", &found), 1);
     copy(root, HOST_LIBRARY, "usr/lib64/libc.so.6", SIZE_MAX);
     write_text(root, "usr/bin/python3.12", "#!/bin/sh\n");             /* no interpreter */
     ASSERT_OK(px_env_base_python_find(root, "somewhere", &found));
@@ -97,7 +98,7 @@ TEST(links_out_of_the_root_lead_nowhere)
     make_directories(root);
     ASSERT_OK(symlinkat(HOST, root, "usr/bin/python3.11"));
     ASSERT_EQ(px_env_base_python_find(root, "", &found), 1);
-    ASSERT_OK(mkfifoat(root, "usr/bin/python3.10", 0644));              /* nobody waits for it */
+    ASSERT_OK(mkfifoat(root, "usr/bin/python3.10", 0644));              /* does not block on it */
     ASSERT_OK(mkdirat(root, "usr/bin/python3.9", 0755));
     ASSERT_EQ(px_env_base_python_find(root, "", &found), 1);
 }

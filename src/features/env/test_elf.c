@@ -1,4 +1,5 @@
-/* env/test_elf.c - files made by hand, right and wrong in one place each. tests/oracles asks readelf about real ones. */
+/* env/test_elf.c - files made by hand, valid ones and ones with a single error. tests/oracles asks readelf about real
+ * ones. */
 #include "env/elf.h"
 
 #include <elf.h>
@@ -10,7 +11,7 @@
 #include "base/text.h"
 #include "harness/test.h"
 
-/* A library that is called libme.so.1 and needs libpq.so.5. */
+/* A library with soname libme.so.1 that needs libpq.so.5. */
 struct sample {
     Elf64_Ehdr header;
     Elf64_Phdr load, dynamic;

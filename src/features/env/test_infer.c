@@ -1,4 +1,4 @@
-/* env/test_infer.c - what is needed, and why; and what files link. */
+/* env/test_infer.c - inferred capabilities with their reasons, and the libraries of files. */
 #include "env/infer.h"
 
 #include <elf.h>

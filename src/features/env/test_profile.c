@@ -1,4 +1,4 @@
-/* env/test_profile.c - what an environment is called. */
+/* env/test_profile.c - the ids of environments. */
 #include <string.h>
 
 #include "base/buf.h"
@@ -25,8 +25,8 @@ static struct px_oid hash_text(const char *before, const char *text, const char 
     return oid;
 }
 
-/* The fields are the reference's: in its own wrapping they hash to its golden id. In ours they are an object like any
- * other. */
+/* The fields are the reference's: in its own wrapping they hash to its golden id. In px's wrapping they are an ordinary
+ * object. */
 TEST(golden_profile)
 {
     static const struct px_profile_package packages[] = {{"a", "1", "p"}};
@@ -53,7 +53,7 @@ TEST(golden_profile)
     px_store_close(store);
 }
 
-/* Packages are a set; the order of sys.path is one. */
+/* The order of packages does not matter; the order of sys.path does. */
 TEST(order_counts_where_python_looks_and_nowhere_else)
 {
     static const struct px_profile_package one[] = {{"a", "1", "p"}, {"b", "2", "q"}, {"c", "1", "p"}};

@@ -1,4 +1,4 @@
-/* env/test_tables.c - the tables are in order, whole names match and others do not; what programs say is understood. */
+/* env/test_tables.c - the tables are sorted, only whole names match, and messages of programs are parsed. */
 #include "env/tables.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* What a source archive is built with (PEP 517): what its [build-system] requires, and what its backend asks for besides,
- * in an environment that nothing else is in. An archive without that table is built with the tool chain's setuptools. */
+/* The build tools of a source archive (PEP 517): its [build-system] requirements and those of its backend, in a
+ * separate environment. An archive without that table is built with the tool chain's setuptools. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +18,6 @@
 
 enum { ANSWER_MAX = 1 << 20, REQUIRES_MAX = 256, REQUIREMENT_MAX = 1024, NAME_BYTES = 256, DEPTH_MAX = 6 };
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "what a package is built with");
-}
-
 void px_env_tools_done(struct px_tools *t)
 {
     px_env_done(&t->env);
@@ -39,7 +34,7 @@ static int refuse(const struct px_env_package *p, const char *why, struct px_err
     return px_sdist_failed(p, e);
 }
 
-/* Names and ranges alone: an address would lead somewhere else than to the user's index. */
+/* Accepts only names and ranges: a URL would bypass the user's index. */
 static int check_requirement(const struct px_env_package *p, const char *text, struct px_err *e)
 {
     struct px_requirement q;
@@ -65,7 +60,7 @@ static bool holds(const json_t *list, const char *text)
     return false;
 }
 
-/* Adds what the box answered to a list, each once; null says that there is no list. */
+/* Adds the box's answer to a list without duplicates; null means that there is no list. */
 static int take_answer(const struct px_env_package *p, const struct px_buf *answer, json_t *list, bool *ret_null,
                        struct px_err *e)
 {
@@ -81,7 +76,7 @@ static int take_answer(const struct px_env_package *p, const struct px_buf *answ
         if (check_requirement(p, text, e) < 0)
             return -1;
         if (!holds(list, text) && json_array_append(list, item) < 0)
-            return no_memory(e);
+            return px_no_memory(e);
     }
     return 0;
 }
@@ -103,7 +98,7 @@ static bool is_package(const char *requirement, const char *name)
 
 /* ---- Rust ---- */
 
-/* Said before the build says it in its own words, after minutes. */
+/* Reports it now; the build would fail only after minutes. */
 static int check_rust(const struct px_env_package *p, const json_t *list, struct px_err *e)
 {
     const json_t *item;
@@ -208,7 +203,7 @@ static int equip(struct px_env_work *w, const struct px_env_package *p, const js
     px_auto_free const char **items = calloc(count + 1, sizeof *items);
     struct px_lock pins = {0};
     if (!items)
-        return no_memory(e);
+        return px_no_memory(e);
     for (size_t i = 0; i < count; i++)
         items[i] = json_string_value(json_array_get(list, i));
     if (count)
@@ -223,7 +218,7 @@ static int equip(struct px_env_work *w, const struct px_env_package *p, const js
 
 /* ---- the whole ---- */
 
-/* What an archive without the table asks for in its setup.py, beyond what the tool chain has. */
+/* The requirements in the setup.py of an archive without the table, beyond the tool chain's packages. */
 static int drop_usual(json_t *list)
 {
     for (size_t i = json_array_size(list); i-- > 0;) {
@@ -243,7 +238,7 @@ static int equip_old(struct px_env_work *w, const struct px_env_package *p, json
     if (!drop_usual(list))
         return 0;
     if (json_array_append_new(list, json_string("setuptools")) < 0 || json_array_append_new(list, json_string("wheel")) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     return equip(w, p, list, t, e);
 }
 
@@ -252,7 +247,7 @@ static int equip_all(struct px_env_work *w, const struct px_env_package *p, stru
     px_auto(px_document) json_t *list = json_array();
     bool none = false, ignored;
     if (!list)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_sdist_root(w, p, &t->root, &t->packages, e) < 0 || ask(w, p, t, "look", list, &none, e) < 0)
         return -1;
     if (none)
@@ -284,7 +279,7 @@ static int ask_build(struct px_env_work *w, const struct px_chosen *chosen, stru
     struct px_tools tools;
     if (px_env_source(w, chosen, p, &absent) < 0) {
         if (absent.code == PX_E_BUILD)
-            return 0;           /* who makes the environment says so, or finds it */
+            return 0;           /* px_env_make reports the error, or finds it */
         *e = absent;
         return -1;
     }

@@ -1,4 +1,4 @@
-/* The directory of an environment: small texts, and links to what the store has. */
+/* Writes the directory of an environment: small text files, and links into the store. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -58,8 +58,8 @@ static int place_of(const struct writing *w, const struct px_env_package *p, con
 
 /* ---- where Python looks ---- */
 
-/* The project's own directories, before those of packages: where one of these needs the project itself, the lock has a
- * published version of it, too. */
+/* The project's own directories come before those of packages: if a package depends on the project, the lock also has a
+ * published version of it. */
 static void put_own_paths(const struct writing *w, struct px_buf *text)
 {
     const json_t *item;
@@ -76,7 +76,7 @@ static void put_own_paths(const struct writing *w, struct px_buf *text)
     }
 }
 
-/* Paths as they are; and, for packages that have .pth files of their own, a line that has Python obey those. */
+/* Writes the paths; for packages with .pth files also a line that makes Python process them. */
 static int write_paths(const struct writing *w)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
@@ -91,7 +91,7 @@ static int write_paths(const struct writing *w)
         if (p->has_pth)
             px_buf_printf(&text, "import site; site.addsitedir('%s')\n", path);
     }
-    /* Where Python does not look at its variables (-I, -E), nothing is compiled into the store, either. */
+    /* Also for -I and -E, where Python ignores its variables: no byte code is written into the store. */
     px_buf_puts(&text, "import sys; sys.dont_write_bytecode = sys.dont_write_bytecode or not sys.pycache_prefix\n");
     (void)px_fmt(file, sizeof file, "%s/px.pth", w->lib);
     return put(w, file, &text, 0644);
@@ -108,7 +108,7 @@ static int write_config(const struct writing *w)
 
 /* ---- programs ---- */
 
-/* For a shell: inside quotes a quote is the only thing that is not itself. */
+/* Quotes for a shell: within single quotes only a quote is special. */
 static void quote(struct px_buf *out, const char *text)
 {
     px_buf_putc(out, '\'');
@@ -117,8 +117,8 @@ static void quote(struct px_buf *out, const char *text)
     px_buf_putc(out, '\'');
 }
 
-/* Compiled files never go into the store: without a place of their own for them, none are written. What the caller has
- * set is his word against the project's. */
+/* Byte code is never written into the store: without a separate directory none is written. The caller's variables
+ * override the project's. */
 static int write_shim(const struct writing *w)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
@@ -150,7 +150,7 @@ static int link_scripts(const struct writing *w, const struct px_env_package *p)
             place_of(w, p, below, target, sizeof target) < 0)
             return cannot(w, p->scripts[i], -ENAMETOOLONG);
         if (faccessat(w->dir, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-            continue;           /* two packages have it: the first one that Python would find wins */
+            continue;           /* two packages have it: the first in sys.path wins */
         if (put_link(w, path, target) < 0)
             return -1;
     }
@@ -167,7 +167,7 @@ static int put_script(void *user, const struct px_script *script)
     if (px_fmt(path, sizeof path, "bin/%s", script->name) < 0)
         return cannot(w, script->name, -ENAMETOOLONG);
     if (faccessat(w->dir, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        return 0;               /* of two members with one script the first has it */
+        return 0;               /* two members have this script: the first wins */
     px_wheel_script_write(&text, script);
     return put(w, path, &text, 0755);
 }
@@ -182,7 +182,7 @@ static int put_info(const struct writing *w, const char *dir, const char *name, 
     return put(w, path, &text, 0644);
 }
 
-/* demo_app-1.0.dist-info: what importlib.metadata looks for. Dashes in the name and the version would end them. */
+/* demo_app-1.0.dist-info: the name that importlib.metadata looks for. A dash would end the name or the version. */
 static int name_info(const struct writing *w, const char *name, const char *version, char *out, size_t size)
 {
     char words[2][NAME_MAX];

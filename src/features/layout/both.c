@@ -18,7 +18,7 @@ static int drop(int place)
     return unlinkat(place, NEXT, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* As px_layout_replace_file will find it, once the manifest cannot be taken back any more. */
+/* Checks now what px_layout_replace_file will find later, when the manifest can no longer be restored. */
 static bool can_replace(int root, const char *name)
 {
     struct stat st;

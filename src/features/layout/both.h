@@ -1,13 +1,13 @@
-/* layout/both.h - a new manifest and its lock, written as one.
+/* layout/both.h - writes a new manifest and its lock together.
  *
  *     .px/next.lock       the new lock, before anything else is changed
  *     pyproject.toml      replaced: from now on both are new
- *     px.lock             replaced, and .px/next.lock goes
+ *     px.lock             replaced, and .px/next.lock is removed
  *
- * Why:     who is killed between two files would leave a manifest without its lock.
+ * Why:     a process that is killed between two writes would leave a manifest without its lock.
  * Owns:    .px/next.lock.
- * Mustn't: overwrite what a person wrote: a next.lock counts only while it is made for the manifest that is there and px.lock
- *          is not, and nothing but a lock is ever taken from it. */
+ * Mustn't: overwrite what a person wrote: a next.lock is used only if it matches the current manifest and px.lock
+ *          does not, and only as a lock. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,7 +24,7 @@ struct px_both {
 /* 0, -errno; *ret_written: whether the manifest is the new one. */
 int px_both_write(const struct px_both *both, bool *ret_written);
 
-/* What a px that was killed left: 0; 1: nothing. */
+/* Reads the next.lock that a killed px left: 0; 1: none. */
 int px_both_left(int root, size_t max, struct px_buf *out);
-/* Makes that the lock, if it is to be, and removes it. */
+/* Makes it the lock if it matches the manifest, and removes it. */
 int px_both_settle(int root, const char *lock_file, size_t max, bool keep);

@@ -1,6 +1,6 @@
 /* layout/fixture.h - what the tests of projects share: files of a project in the test's own directory.
  *
- * Why:     each test says what it is about and nothing else.
+ * Why:     keeps the tests short.
  * Owns:    nothing.
  * Mustn't: be linked into the product. */
 #pragma once
@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "harness/test.h"
 
-/* "a/b/pyproject.toml" below dir, with the directories on the way. */
+/* "a/b/pyproject.toml" below dir, with its directories. */
 static inline void put(int dir, const char *path, const char *text)
 {
     char part[256];

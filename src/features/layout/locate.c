@@ -27,7 +27,7 @@ enum { NAME_BYTES = 256 };
 struct found {
     int dir;
     bool file;                  /* there is a pyproject.toml */
-    bool is_px, is_workspace;   /* it speaks of px, or cannot be read as TOML so that nobody knows */
+    bool is_px, is_workspace;   /* it has [tool.px], or cannot be parsed and might have it */
     struct px_buf text;
 };
 
@@ -55,7 +55,7 @@ static void look_at_text(struct found *f)
 static int look_at(const char *path, struct found *ret, struct px_err *e)
 {
     *ret = (struct found){.dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-    if (ret->dir < 0)           /* a directory that may be passed through, but not read, holds no project of ours */
+    if (ret->dir < 0)           /* a directory without read permission has no project of ours */
         return errno == EACCES ? 0 : px_fail(e, PX_E_IO, errno, "cannot open '%s'", path);
     int r = px_buf_read_file(ret->dir, PX_MANIFEST_FILE, PX_TOML_BYTES_MAX, &ret->text);
     if (r < 0 && r != -EACCES) {
@@ -148,7 +148,7 @@ static int read_members(struct px_located *site, const char *dir, struct px_err 
                        PX_MEMBERS_MAX);
     site->members = calloc(listed->count + 1, sizeof *site->members);
     if (!site->members)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the workspace's members");
+        return px_no_memory(e);
     for (size_t i = 0; i < listed->count; i++)
         if (add_member(site, listed->items[i], e) < 0)
             return -1;
@@ -371,7 +371,7 @@ static int add_requirements(const struct px_located *site, const struct px_manif
     const char **items = realloc(list->items, (list->count + some.count + 1) * sizeof *items);
     if (!items) {
         free(some.items);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the workspace's requirements");
+        return px_no_memory(e);
     }
     list->items = items;
     for (size_t i = 0; i < some.count; i++)

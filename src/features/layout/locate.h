@@ -1,8 +1,8 @@
 /* layout/locate.h - which project or workspace a directory belongs to.
  *
- * Why:     every command of a project begins with the same question and must get the same answer.
+ * Why:     all commands of a project must find the same project.
  * Owns:    the manifests and the open directory, until px_locate_done.
- * Mustn't: write. A pyproject.toml above that says nothing of px is passed over, even if px could not use it. */
+ * Mustn't: write. A pyproject.toml above without [tool.px] is skipped, even if it is invalid. */
 #pragma once
 
 #include <limits.h>
@@ -21,13 +21,13 @@ enum { PX_MEMBERS_MAX = 1024 };
 struct px_member {
     char *path;                 /* as the workspace lists it, cleaned: "libs/core" */
     struct px_manifest manifest;
-    bool here;                  /* the directory that was asked for lies in it */
+    bool here;                  /* the given directory is in it */
 };
 
 struct px_located {
     char root[PATH_MAX];
     int dir;                    /* the same, open; -EBADF: none */
-    bool manifest_exists;       /* false: there is nothing but a lock */
+    bool manifest_exists;       /* false: there is only a lock */
     bool workspace;
     struct px_manifest manifest;                /* of the root */
     struct px_member *members;  /* of a workspace, sorted by path */
@@ -38,16 +38,16 @@ struct px_located {
 int px_locate_find(const char *dir, struct px_located *ret_place, struct px_err *e);
 void px_locate_done(struct px_located *site);
 
-/* The name that people know it by: the manifest's, else the directory's. Borrowed. */
+/* Its name for messages: the manifest's, else the directory's. Borrowed. */
 const char *px_locate_name(const struct px_located *site);
 const char *px_locate_lock_file(const struct px_located *site);           /* px.lock, px.workspace.lock */
-/* What the lock is made for: of a workspace, its members'. */
+/* The fingerprint that the lock must have; of a workspace, that of all members. */
 int px_locate_fingerprint(const struct px_located *site, struct px_oid *ret_fingerprint, struct px_err *e);
-/* Every requirement, of all members; members themselves are not among them. Sorted, each once; the list is the
- * caller's to free(). */
+/* All requirements of all members, except on members themselves. Sorted, without duplicates; the caller frees the
+ * list. */
 int px_locate_requirements(const struct px_located *site, struct px_names *ret_list, struct px_err *e);
-/* The text that the lock's [python] repeats: the project's requires-python, the workspace's python. */
+/* The value for the lock's [python]: the project's requires-python, the workspace's python. */
 const char *px_locate_python(const struct px_located *site);
-/* What the project asks for and this Python is not: a range of its manifest or of a member's. NULL: it fits. */
+/* The range of the manifest, or of a member's, that this Python does not satisfy. NULL: it fits. */
 const char *px_locate_misses(const struct px_located *site, const char *version);
 

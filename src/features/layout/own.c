@@ -1,6 +1,5 @@
 #include "layout/own.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
@@ -17,11 +16,6 @@
 #include "store/document.h"
 
 enum { TEXT_MAX = 1 << 20, NAME_BYTES = 128, VERSION_BYTES = 64, SETUP_MAX = 1 << 18, LIMITS_MAX = 32 };
-
-static int no_memory(const struct px_own_reading *r)
-{
-    return px_fail(r->e, PX_E_MEMORY, ENOMEM, "the project's own packages");
-}
 
 /* ---- words ---- */
 
@@ -54,12 +48,12 @@ int px_own_limit(const struct px_own_reading *r, uint32_t node, const char *what
     put_place(r, node, &text);
     px_buf_printf(&text, " %s", what);
     json_t *line = text.err < 0 ? NULL : json_string(px_buf_text(&text));
-    return json_array_append_new(r->limits, line) < 0 ? no_memory(r) : 0;
+    return json_array_append_new(r->limits, line) < 0 ? px_no_memory(r->e) : 0;
 }
 
 /* ---- entry points ---- */
 
-/* [tool.poetry] of a project that says the same nowhere else. */
+/* The value in [tool.poetry], for a project without it in [project]. */
 static uint32_t find_poetry(const struct px_own_reading *r, const char *key)
 {
     const char *const path[] = {"tool", "poetry", key};
@@ -89,7 +83,7 @@ static bool is_word(const char *text)
     return n > 0 && n < 128 && *text != '-' && *text != '.' && strspn(text, more) == n;
 }
 
-/* One line of entry_points.txt, and nothing that begins another kind of line. */
+/* Checks one line of entry_points.txt: it must not start a section or a comment. */
 static bool is_line(const char *text)
 {
     size_t n = strlen(text);
@@ -139,7 +133,7 @@ static int add_entry(const struct px_own_reading *r, uint32_t node, bool script,
     return 0;
 }
 
-/* Poetry also has scripts that are no functions. */
+/* Poetry also has scripts that are files. */
 static bool is_simple(const struct px_own_reading *r, uint32_t table)
 {
     for (uint32_t c = first_of(r, table); c; c = next_of(r, c))
@@ -245,7 +239,7 @@ static int add_package(const struct px_own_reading *r, const struct px_buf *entr
 {
     return json_array_append_new(r->packages, json_pack("{ssssss}", "entry_points", px_buf_text(entries), "name",
                                                         r->name, "version", version_of(r))) < 0
-               ? no_memory(r) : 0;
+               ? px_no_memory(r->e) : 0;
 }
 
 static int read_package(struct px_own_reading *r)
@@ -281,7 +275,7 @@ static int note_names(const struct px_own_reading *r, const struct px_names *lis
         if (px_marker_requirement_parse(list->items[i], &q) == 0 &&
             px_marker_package_name(q.name, q.name_length, name, sizeof name) == 0 &&
             json_object_set_new(names, name, json_true()) < 0)
-            return no_memory(r);
+            return px_no_memory(r->e);
     return 0;
 }
 
@@ -306,12 +300,12 @@ static bool is_required(const json_t *names, const char *name)
            json_object_get(names, canonical);
 }
 
-/* What another member requires is a package whatever else it says. */
+/* A member that another member requires is a package in any case. */
 static int read_members(struct px_own_reading *r)
 {
     px_auto(px_document) json_t *required = json_object();
     if (!required)
-        return no_memory(r);
+        return px_no_memory(r->e);
     if (note_required(r, required) < 0)
         return -1;
     for (size_t i = 0; i < r->site->member_count; i++) {
@@ -338,13 +332,13 @@ int px_own_find(const struct px_located *site, struct px_own *ret_own, struct px
     struct px_own_reading r = {
         .site = site, .member = "", .paths = paths, .packages = packages, .limits = limits, .e = e};
     if (!paths || !packages || !limits)
-        return no_memory(&r);
+        return px_no_memory(r.e);
     if (read_all(&r) < 0)
         return -1;
     struct px_own own = {0};
     bool any = json_array_size(packages) > 0;
     if (any && !(own.facts = json_pack("{sOsO}", "packages", packages, "paths", paths)))
-        return no_memory(&r);
+        return px_no_memory(r.e);
     own.limits = json_array_size(limits) > 0 ? px_take(&limits) : NULL;
     *ret_own = own;
     return 0;

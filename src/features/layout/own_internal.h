@@ -1,7 +1,7 @@
-/* layout/own_internal.h - one manifest that is read for its own package, for the files own*.c.
+/* layout/own_internal.h - the state of reading one manifest for its own package, for the files own*.c.
  *
  * Owns:    nothing.
- * Mustn't: be seen elsewhere. */
+ * Mustn't: be included elsewhere. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,12 +15,12 @@ struct px_own_reading {
     const struct px_manifest *m;
     const char *name;           /* of the package; NULL: none is said */
     const char *member;         /* its directory from the root; "": the root itself */
-    bool wanted;                /* it says that it is a package: there is one, wherever it may lie */
+    bool wanted;                /* the manifest declares a package, in whatever directory */
     json_t *paths, *packages, *limits;
     struct px_err *e;
 };
 
-/* own.c: PX102 at a place of the manifest; a line for people, which begins with the file. */
+/* own.c: PX102 with a line of the manifest; adds a message, which begins with the file. */
 int px_own_wrong(const struct px_own_reading *r, uint32_t node, const char *what);
 int px_own_limit(const struct px_own_reading *r, uint32_t node, const char *what);
 /* own_layout.c: the directories that its modules lie in, into r->paths. */

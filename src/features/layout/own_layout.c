@@ -1,4 +1,4 @@
-/* The layout of a package, as far as pyproject.toml says it in the words of the common build tools. */
+/* Reads the layout of a package from the settings of the common build tools in pyproject.toml. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -57,11 +57,10 @@ static int add_path(const struct px_own_reading *r, const char *path)
 {
     if (is_listed(r->paths, path))
         return 0;
-    return json_array_append_new(r->paths, json_string(path)) < 0
-               ? px_fail(r->e, PX_E_MEMORY, ENOMEM, "the project's own packages") : 0;
+    return json_array_append_new(r->paths, json_string(path)) < 0 ? px_no_memory(r->e) : 0;
 }
 
-/* Such texts go into a file of which Python reads every line, and into quotes. */
+/* The path is written into a .pth file, which Python reads line by line, and within quotes. */
 static bool is_plain(const char *path)
 {
     for (const char *p = path; *p; p++)
@@ -77,7 +76,7 @@ static int leaves(const struct px_own_reading *r, uint32_t node)
     return px_fix(r->e, "Name a directory by a relative path without '..', and without a link that leads out.");
 }
 
-/* A directory that somebody wrote, relative to his pyproject.toml. */
+/* An untrusted directory, relative to its pyproject.toml. */
 static int add_dir(const struct px_own_reading *r, uint32_t node, const char *text)
 {
     char absolute[PATH_MAX], clean[PATH_MAX], path[PATH_MAX];
@@ -123,7 +122,7 @@ static int read_dirs(const struct px_own_reading *r, uint32_t node)
     return read_each(r, node, PX_TOML_ARRAY, read_dir);
 }
 
-/* "src/demo" is imported as demo: what has to be looked in is src. */
+/* "src/demo" is imported as demo, so the directory for sys.path is src. */
 static int add_parent(const struct px_own_reading *r, uint32_t node, const char *text)
 {
     char parent[PATH_MAX];
@@ -168,7 +167,7 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* {"" = "src"}: everything is there. {demo = "lib/demo"}: in lib, unless it is called something else there. */
+/* {"" = "src"}: all packages are in src. {demo = "lib/demo"}: demo is in lib, if the directory has its name. */
 static int read_mapping(const struct px_own_reading *r, uint32_t node)
 {
     const char *key = px_toml_key(r->m->toml, node), *text = text_of(r, node);
@@ -182,7 +181,7 @@ static int read_mappings(const struct px_own_reading *r, uint32_t node)
     return read_each(r, node, PX_TOML_TABLE, read_mapping);
 }
 
-/* packages = ["demo"]: beside pyproject.toml, if nothing above says otherwise. A table only says how to search. */
+/* packages = ["demo"]: next to pyproject.toml, unless set above. A table only configures the search. */
 static int read_list(const struct px_own_reading *r, uint32_t node)
 {
     return is_a(r, node, PX_TOML_ARRAY) ? add_dir(r, node, "") : 0;
@@ -280,9 +279,9 @@ static bool has_own(const struct px_own_reading *r, const char *dir)
     return false;
 }
 
-/* A module of the project's name, in src or beside pyproject.toml. What is a package by its own words is also one if
- * its modules are called something else. What says nothing is one if src has a module of its name: beside
- * pyproject.toml any script may have that name, and is found from there without being installed. */
+/* A module of the project's name, in src or beside pyproject.toml. A declared package counts even if its modules have
+ * other names. A project without a declaration counts if src has a module of its name; next to pyproject.toml any
+ * script may have that name, and is found there without being installed. */
 static int look(const struct px_own_reading *r)
 {
     char path[PATH_MAX];

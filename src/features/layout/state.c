@@ -87,7 +87,7 @@ static int refuse_env(const struct px_guard *g, struct px_err *e)
 
 static int decide_lock(const struct px_guard *g, enum px_act *ret_act, struct px_err *e)
 {
-    /* What only the lock's own contents show is no change that a person just made: he is asked to look at it. */
+    /* A mismatch that only the lock's content shows is not a recent change of the user, so the user must check it. */
     bool drift = !g->flags.lock_exists || !g->flags.manifest_clean;
     bool may_sync = !g->strict && g->terminal && (g->asker == PX_ASKER_RUN || g->asker == PX_ASKER_TEST);
     if (!drift || !may_sync)

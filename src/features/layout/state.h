@@ -1,8 +1,8 @@
-/* layout/state.h - where a project stands, and what each command may then do.
+/* layout/state.h - the state of a project, and what each command may do in it.
  *
- * Why:     status, sync, run, test and pack must never disagree about it.
+ * Why:     status, sync, run, test and pack must agree about it.
  * Owns:    nothing: flags in, a state or a decision out.
- * Mustn't: look at files; who fills the flags does. */
+ * Mustn't: read files; the caller fills the flags. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@ enum px_state {
 
 struct px_flags {
     bool manifest_exists, lock_exists, env_exists, manifest_clean, env_clean, deps_empty;
-    bool lock_issue;            /* the lock itself does not fit, whatever its fingerprint says */
+    bool lock_issue;            /* the lock's content does not fit, whatever its fingerprint */
 };
 
 enum px_state px_layout_state_of(const struct px_flags *flags);
@@ -41,10 +41,10 @@ struct px_guard {
     enum px_asker asker;
     struct px_flags flags;
     bool strict;                /* --frozen, or CI says so */
-    bool terminal;              /* a person is at both ends: stdin and stdout */
+    bool terminal;              /* stdin and stdout are terminals */
     const char *env_reason;     /* "missing_env", "env_outdated", "runtime_mismatch", ...; NULL: missing_env */
-    const char *root;           /* for the words */
-    const char *first_issue;    /* of a lock that does not fit; NULL: not known */
+    const char *root;           /* for messages */
+    const char *first_issue;    /* how the lock does not fit; NULL: not known */
 };
 
 /* What to do first; -1: PX100, PX120 or PX201 with details.reason and details.state. */

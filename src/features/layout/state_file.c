@@ -20,7 +20,7 @@
 
 enum { STATE_MAX = 1 << 20 };
 
-#define PLACE ".px"             /* state: nothing that is read here is a path that px would change or run unchecked */
+#define PLACE ".px"             /* state: no path that is read here is written to or run without a check */
 
 static const struct {
     const char *outer, *inner, *name;           /* {"current_env":{"python":{"path":..}}} */
@@ -71,7 +71,7 @@ static const char *member_text(const json_t *document, size_t i)
     if (members[i].inner)
         object = json_object_get(object, members[i].inner);
     const char *text = px_document_text(object, members[i].name);
-    /* A name that the file had before. */
+    /* A member's older name. */
     return text || strcmp(members[i].name, "lock_id") != 0 ? text : px_document_text(object, "lock_hash");
 }
 
@@ -116,7 +116,7 @@ int px_layout_replace_file(int dir, const char *name, const void *data, unsigned
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
         if (!S_ISREG(st.st_mode))
             return S_ISLNK(st.st_mode) ? -ELOOP
-                                       : -EEXIST; /* a link is somebody's intention; it is not replaced by a file */
+                                       : -EEXIST; /* a link is intentional: it is not replaced by a file */
         mode = st.st_mode & 0777;
     }
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
@@ -152,19 +152,19 @@ int px_layout_state_file_place(int dir, struct px_err *e)
     if (fd < 0)
         return px_fail(e, PX_E_IO, fd, "cannot open the project's " PLACE);
     if (faccessat(fd, ".gitignore", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-        (void)px_layout_replace_file(fd, ".gitignore", all, sizeof all - 1);   /* a kindness; nothing hangs on it */
+        (void)px_layout_replace_file(fd, ".gitignore", all, sizeof all - 1);   /* a convenience; failures are ignored */
     return fd;
 }
 
-/* .px/envs/current leads to the environment, for editors and other tools that look for an interpreter. A repository may have
- * a link in the place of envs: nothing is written where that leads. */
+/* Links .px/envs/current to the environment, for editors and other tools. If a repository has a link at .px/envs,
+ * nothing is written there. */
 static int point(int place, const char *path)
 {
     static const char temporary[] = ".current";
     if (mkdirat(place, "envs", 0777) < 0 && errno != EEXIST)
         return -errno;
     px_auto_fd int envs =
-        openat(place, "envs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); /* a repository may bring a link */
+        openat(place, "envs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); /* a repository may contain a link */
     if (envs < 0)
         return -errno;
     if ((unlinkat(envs, temporary, 0) < 0 && errno != ENOENT) || symlinkat(path, envs, temporary) < 0)

@@ -1,8 +1,8 @@
 /* layout/state_file.h - .px/state.json: which environment was made last, from which lock, with which Python.
  *
- * Why:     whether an environment still fits is known without building it again.
+ * Why:     shows whether an environment still fits without building it.
  * Owns:    the texts of struct px_made_env, until px_layout_state_file_env_done.
- * Mustn't: be believed without a look at what it names; nor be written by a command that only reads. */
+ * Mustn't: be trusted without checking what it names; or be written by a command that only reads. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,13 +18,11 @@ void px_layout_state_file_env_done(struct px_made_env *env);
 
 /* dir: the project's root. 0; 1: there is none; -1: PX201 invalid_state. */
 int px_layout_state_file_read(int dir, bool workspace, struct px_made_env *ret_env, struct px_err *e);
-/* Whole, or not at all; makes .px, with a .gitignore that keeps it out of the history, and lets .px/envs/current
- * lead to env_path. */
+/* Writes it atomically; creates .px with a .gitignore, and links .px/envs/current to env_path. */
 int px_layout_state_file_write(int dir, bool workspace, const struct px_made_env *env, struct px_err *e);
-/* .px, open, and made if it is not there; a link in its place is PX007. */
+/* Opens .px, creates it if missing; a link there is PX007. */
 int px_layout_state_file_place(int dir, struct px_err *e);
-int px_layout_state_file_look(int dir);                /* the same where it is there; a link in its place is none. -errno */
-/* A file beside others of the project: what was there stays until all of the new bytes are on the disk. Keeps the
- * mode of a file that
- * is replaced. -errno. */
+int px_layout_state_file_look(int dir);                /* opens an existing .px; a link counts as missing. -errno */
+/* Replaces a file of the project atomically, after the new bytes are fsynced. Keeps the mode of the old file.
+ * -errno. */
 int px_layout_replace_file(int dir, const char *name, const void *data, unsigned long size);

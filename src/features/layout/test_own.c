@@ -68,10 +68,10 @@ TEST(layouts_that_are_found)
 {
     px_auto_fd int dir = px_test_dir();
     put(dir, "pyproject.toml", HEAD);
-    put(dir, "demo.py", "");                            /* a script, for all that is known */
+    put(dir, "demo.py", "");                            /* a script, as far as is known */
     check(NULL);
     ASSERT_OK(unlinkat(dir, "demo.py", 0));
-    put(dir, "pyproject.toml", HEAD BUILD);             /* a package by its words, whatever its modules are */
+    put(dir, "pyproject.toml", HEAD BUILD);             /* declared as a package, whatever its modules */
     check(BARE ",\"paths\":[\".\"]}");
     put(dir, "src/other/__init__.py", "");
     check(BARE ",\"paths\":[\"src\"]}");
@@ -79,7 +79,7 @@ TEST(layouts_that_are_found)
     check(BARE ",\"paths\":[\".\"]}");
     put(dir, "src/demo.py", "");
     check(BARE ",\"paths\":[\"src\"]}");
-    put(dir, "pyproject.toml", HEAD);                   /* a module of the project's name in src needs no more words */
+    put(dir, "pyproject.toml", HEAD);                   /* a module of the project's name in src suffices */
     check(BARE ",\"paths\":[\"src\"]}");
 }
 
@@ -116,7 +116,7 @@ TEST(layouts_that_are_said)
     }
 }
 
-/* What px does not do is said, and does not stand in the way of the rest. */
+/* What px does not support is reported, and the rest still works. */
 TEST(limits)
 {
     static const char *const rows[] = {
@@ -168,7 +168,7 @@ TEST(poetry_alone)
     check_limits(BARE ",\"paths\":[\".\"]}", 1);
 }
 
-/* A repository is anybody's: nothing of it becomes a path, a file or a line of a script that it should not be. */
+/* A repository is untrusted: its strings must not become unwanted paths, files or lines of a script. */
 TEST(hostile_words)
 {
     static const struct {
@@ -208,7 +208,7 @@ TEST(hostile_words)
         put(dir, "pyproject.toml", text);
         refused(rows[i].words);
     }
-    put(dir, "pyproject.toml", HEAD BUILD);             /* a src that leads out is none */
+    put(dir, "pyproject.toml", HEAD BUILD);             /* a src that leads out of the project is ignored */
     ASSERT_OK(symlinkat("/etc", dir, "src"));
     check(BARE ",\"paths\":[\".\"]}");
 }

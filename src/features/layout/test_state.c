@@ -146,7 +146,7 @@ TEST(what_is_written_is_read_again)
     ASSERT_EQ(fstatat(dir, ".px/workspace-state.json", &st, 0), 0);
 }
 
-/* A repository has a link in the place of .px/envs, or of .px: what it leads to stays as it is. */
+/* A repository has a link at .px/envs or .px: its target is not changed. */
 TEST(links_of_a_repository_are_not_followed)
 {
     px_auto_fd int dir = px_test_dir();
@@ -230,7 +230,7 @@ TEST(manifest_and_lock_are_written_as_one)
     px_buf_puts(&manifest, "manifest");
     px_buf_puts(&lock, "lock");
     ASSERT_EQ(symlinkat("elsewhere", dir, "px.lock"), 0);
-    ASSERT_EQ(px_both_write(&both, &written), -ELOOP);  /* nothing is begun that cannot be finished */
+    ASSERT_EQ(px_both_write(&both, &written), -ELOOP);  /* nothing is started that cannot be finished */
     ASSERT(faccessat(dir, "pyproject.toml", F_OK, 0) < 0 && px_both_left(dir, 64, &left) == 1);
     ASSERT_EQ(unlinkat(dir, "px.lock", 0), 0);
     ASSERT_EQ(symlinkat("elsewhere", dir, "pyproject.toml"), 0);

@@ -1,5 +1,4 @@
-/* pack/answer.c - what was packed, for people and machines. */
-#include <errno.h>
+/* pack/answer.c - the answer of `px pack`, for users and programs. */
 #include <string.h>
 
 #include "base/buf.h"
@@ -10,11 +9,6 @@
 #include "store/document.h"
 
 enum { WARNINGS_MAX = 100 };
-
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "packing a project");
-}
 
 /* "libpq5=15.6-0" of each package that the capabilities brought. */
 static json_t *system_deps(const json_t *record)
@@ -42,7 +36,7 @@ static json_t *warnings(const struct px_worktree *files)
     return out;
 }
 
-/* Why the same commit may give another image on another day; NULL: it does not. */
+/* Why the same commit may give another image later; NULL: it cannot. */
 static const char *unpinned(const struct px_pack_job *k)
 {
     const struct px_base_row *row = px_bases_find(px_project_base(k->p));
@@ -55,7 +49,7 @@ static const char *unpinned(const struct px_pack_job *k)
                  "give another image: run `px sync` and commit it";
 }
 
-/* base[, system], env, packages (the list of them), app: one that was found in the store does not say which is which. */
+/* base[, system], env, packages (the list of them), app: an image found in the store does not name its layers. */
 static const char *name_of(size_t at, size_t count)
 {
     static const char *const last[] = {"app", "packages", "env"};
@@ -94,7 +88,7 @@ static json_t *rebuilt(const struct px_pack_job *k)
     return out;
 }
 
-/* The sandbox's own members name the sandbox; the image's digest is that of what was packed. */
+/* The members of the sandbox describe the sandbox; the digest is that of the packed image. */
 static json_t *details(const struct px_pack_job *k)
 {
     char digest[80];
@@ -123,5 +117,5 @@ int px_pack_answer(const struct px_pack_job *k, char **ret_json, struct px_err *
         px_buf_printf(&message, "%s%s", i ? "," : "", image->capabilities[i]);
     px_buf_puts(&message, image->capabilities[0] ? ")" : "none)");
     json_t *members = details(k);
-    return !members || message.err < 0 ? no_memory(e) : px_project_answer("pack image", "ok", px_buf_text(&message), members, false, ret_json, e);
+    return !members || message.err < 0 ? px_no_memory(e) : px_project_answer("pack image", "ok", px_buf_text(&message), members, false, ret_json, e);
 }

@@ -1,5 +1,4 @@
-/* pack/check.c - the same image once more, to see that it is the same. */
-#include <errno.h>
+/* pack/check.c - builds the same image again and compares it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,13 +11,7 @@
 #include "project/env.h"
 #include "store/document.h"
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "packing a project");
-}
-
-/* What builds again and compares has its own words for what it found. What could not be fetched has a reason of its
- * own. */
+/* The functions that rebuild and compare fill their own errors. A failed download has its own reason. */
 static int is_another(struct px_err *e)
 {
     if ((e->code == PX_E_BUILD && !strstr(e->details, "\"reason\"")) || e->code == PX_E_OBJECT)
@@ -26,7 +19,7 @@ static int is_another(struct px_err *e)
     return e->code == PX_E_SANDBOX_FORMAT ? px_detail(e, "reason", "not_reproducible") : -1;
 }
 
-/* From a new look at the files. */
+/* Packs the project's files again. */
 static int check_app(struct px_pack_job *k, struct px_app *first, struct px_err *e)
 {
     struct px_layer second;
@@ -44,7 +37,7 @@ static int check_app(struct px_pack_job *k, struct px_app *first, struct px_err 
     return is_another(e);
 }
 
-/* From its packages, fetched again where the store has them no more. Of an imported one the files are all there is. */
+/* Rebuilds the base from its packages; missing ones are fetched. An imported base cannot be rebuilt. */
 static int check_base(struct px_pack_job *k, struct px_err *e)
 {
     struct px_base base = {0};
@@ -56,14 +49,14 @@ static int check_base(struct px_pack_job *k, struct px_err *e)
     return r < 0 && e->code == PX_E_SANDBOX_FORMAT ? is_another(e) : r < 0 ? -1 : 0;
 }
 
-/* Capabilities are installed anew from their packages; the layers are put together anew, and the whole is compared. */
+/* Installs the capabilities again, assembles the layers again, and compares the image. */
 static int check_image(struct px_pack_job *k, const struct px_app *app, bool again, struct px_oid *ret_manifest, struct px_err *e)
 {
     const struct px_image_build how = {.force = again};
     px_auto_free struct px_image *image = calloc(1, sizeof *image);
     px_auto(px_document) json_t *record = NULL;
     if (!image)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_project_image_ship(k->p, &k->sandbox, app, &how, image, &record, e) < 0)
         return again ? is_another(e) : -1;
     *ret_manifest = image->manifest;
@@ -71,8 +64,7 @@ static int check_image(struct px_pack_job *k, const struct px_app *app, bool aga
     return 0;
 }
 
-/* An archive is unpacked, or compiled, once, and what came out is the package from then on: whether others get the same
- * from it is seen only by doing that again. */
+/* An archive is unpacked or built only once. Only a second build shows whether other machines get the same package. */
 static int check_packages(struct px_pack_job *k, struct px_err *e)
 {
     return px_project_env_compare(k->p, &k->sandbox.look, &k->sandbox.env, e);

@@ -1,4 +1,4 @@
-/* pack/name.c - what a packed image is called, and what it runs. */
+/* pack/name.c - the name of a packed image, and its command. */
 #include <string.h>
 
 #include "base/text.h"
@@ -20,8 +20,8 @@ static bool is_plain(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* Small letters, digits, and between them one '.', one or two '_', or dashes: what names of repositories are made of. Everything
- * else becomes a dash. */
+/* Makes a repository name: lower-case letters and digits, separated by one '.', one or two '_', or dashes. Other
+ * characters become dashes. */
 static void put_word(const char *text, const char *otherwise, char out[WORD_MAX + 1])
 {
     size_t n = 0;
@@ -107,7 +107,7 @@ static int take_only(void *user, const char *name)
     return o->count++ > 0 || px_fmt(o->name, o->size, "%s", name) < 0 ? -1 : 0;
 }
 
-/* The project's only script says what it is run as. */
+/* If the project has one script, it is the command. */
 static bool find_script(const json_t *own, struct px_pack_command *c)
 {
     struct only only = {.name = c->module, .size = sizeof c->module};

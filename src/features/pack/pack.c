@@ -1,7 +1,6 @@
 /* pack/pack.c - a project becomes an image: guard, clean tree, sandbox, application, name. */
 #include "pack/pack.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +17,6 @@
 #include "project/image.h"
 
 #define APP_PREFIX "app/"
-
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "packing a project");
-}
 
 static void packing_done(struct px_pack_job *k)
 {
@@ -65,7 +59,7 @@ static int check_words(struct px_pack_job *k, struct px_err *e)
 {
     px_auto_free struct px_compose *words = calloc(1, sizeof *words);
     if (!words)
-        return no_memory(e);
+        return px_no_memory(e);
     words->how = &k->build;
     if (check_push(k->how, e) < 0 || px_compose_words(words, e) < 0)
         return -1;
@@ -73,7 +67,8 @@ static int check_words(struct px_pack_job *k, struct px_err *e)
     return 0;
 }
 
-/* Others have to be able to make the same from the same lock, also where the environment was made without asking for that. */
+/* Requires hashes for all files: others must get the same image from the lock, even if the environment was made without
+ * hashes. */
 static int check_hashes(const struct px_snapshot *look, struct px_err *e)
 {
     px_auto_free struct px_chosen *list = NULL;
@@ -90,7 +85,7 @@ static int check_state(struct px_pack_job *k, struct px_err *e)
 {
     px_auto_free struct px_snapshot *look = calloc(1, sizeof *look);
     if (!look)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_project_base_bring(k->p, true, e) < 0 || px_snapshot_at(k->p, look, e) < 0)
         return -1;
     int r = px_snapshot_ready(k->p, look, &k->ready, e);
@@ -101,7 +96,7 @@ static int check_state(struct px_pack_job *k, struct px_err *e)
 
 /* ---- its files ---- */
 
-/* For a person the first lines, for a machine as many as there is room for. */
+/* The message has the first lines, the details as many as fit. */
 static int refuse_dirty(const struct px_worktree *w, struct px_err *e)
 {
     enum { SHOWN = 8, ROOM = 300 };
@@ -124,7 +119,7 @@ static int refuse_dirty(const struct px_worktree *w, struct px_err *e)
     return px_fix(e, "Commit or stash them.\nOr pack the project as it is: px pack image --allow-dirty.");
 }
 
-/* The archive that an earlier pack wrote into the project is not a part of it. */
+/* An archive that an earlier pack wrote into the project is left out. */
 static void leave_out_archive(struct px_pack_job *k)
 {
     const char *root = k->p->site.root, *slash = strrchr(k->how->out, '/');
@@ -153,7 +148,7 @@ static bool has_version(const struct px_pack_job *k)
     return version && *version;
 }
 
-/* Without a version the name says whether it is the commit's code. */
+/* Without a version the tag shows whether the tree has uncommitted changes. */
 static int find_files(struct px_pack_job *k, struct px_err *e)
 {
     if (px_pack_files(k, !k->how->allow_dirty || !has_version(k), e) < 0)
@@ -174,7 +169,7 @@ int px_pack_app(struct px_pack_job *k, enum px_compression compression, struct p
 
 /* ---- its sandbox ---- */
 
-/* What is shipped is read once more: others will trust it by its digest. */
+/* Hashes the shipped image again: others trust its digest. */
 static int verify(struct px_pack_job *k, struct px_err *e)
 {
     if (px_image_verify(k->s->store, &k->sandbox.image, e) == 0)
@@ -206,7 +201,7 @@ static void choose_words(struct px_pack_job *k)
     k->app.command = k->command.words;
 }
 
-/* What a registry refuses is a failure of the pack, said in its own words. */
+/* A refused push fails the pack, with the registry's error. */
 static int ship(struct px_pack_job *k, struct px_err *e)
 {
     if (px_project_image_ship(k->p, &k->sandbox, &k->app, &k->build, &k->image, &k->record, e) == 0)
@@ -235,7 +230,7 @@ int px_project_pack(struct px_project *project, const struct px_project_pack *ho
     e = e ? e : &own;
     px_auto_free struct px_pack_job *k = calloc(1, sizeof *k);
     if (!k)
-        return no_memory(e);
+        return px_no_memory(e);
     k->p = project;
     k->how = how;
     k->ready = (struct px_ready){.command = "pack", .frozen = true};

@@ -1,7 +1,7 @@
-/* pack/pack_internal.h - one packing, for the files of project_pack.
+/* pack/pack_internal.h - one packing, for the files of pack/.
  *
  * Owns:    what struct px_pack_job holds, until the packing is over.
- * Mustn't: be seen elsewhere. */
+ * Mustn't: be included elsewhere. */
 #pragma once
 
 #include <jansson.h>
@@ -30,10 +30,11 @@ struct px_pack_job {
     bool base_is_given;                 /* check_repro: it was imported, and could not be made again */
 };
 
-/* project_pack.c: which files there are, and these as a layer. */
+/* pack.c: lists the files, and packs them as a layer. */
 int px_pack_files(struct px_pack_job *k, bool status, struct px_err *e);
 int px_pack_app(struct px_pack_job *k, enum px_compression compression, struct px_layer *ret_layer, struct px_err *e);
-/* project_pack_check.c: everything once more, from the packages on. PX904 with details.layer and details.path if it is another. */
+/* check.c: builds everything again from the packages. PX904 with details.layer and details.path if the image
+ * differs. */
 int px_pack_check(struct px_pack_job *k, struct px_err *e);
-/* project_pack_answer.c */
+/* answer.c */
 int px_pack_answer(const struct px_pack_job *k, char **ret_json, struct px_err *e);

@@ -23,7 +23,7 @@
 
 enum { OLDEST_MAJOR = 5, OLDEST_MINOR = 12 };   /* mount_setattr */
 
-/* The number at *text, which moves behind it; -1 if there is none. */
+/* Parses the number at *text and moves past it; -1 if there is none. */
 static int take_number(const char **text)
 {
     char digits[8];
@@ -55,7 +55,7 @@ void px_probe_version(struct px_probe_ctx *c)
         c->row->state = PX_PROBE_ENFORCED;
 }
 
-/* Not by px_fork, which would take the older call instead. */
+/* Does not use px_fork, which falls back to the older call. */
 void px_probe_clone3(struct px_probe_ctx *c)
 {
     px_auto_fd int pidfd = -EBADF;

@@ -1,4 +1,4 @@
-/* probe/files.c - mounts of a namespace's own: what is read-only, bounded, hidden and mapped in them. */
+/* probe/files.c - mounts in a mount namespace: read-only, size limits, hidden paths and id maps. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -26,7 +26,7 @@ enum { PLAIN = PX_MOUNT_NOSUID | PX_MOUNT_NODEV, OWN_MOUNTS = PX_CLONE_NEWUSER |
 
 /* ---- a place to work in ---- */
 
-/* On top of "/", where absolute paths still lead to the host's files. */
+/* Mounts on top of "/"; absolute paths still reach the host's files. */
 bool px_probe_own_root(struct px_probe_ctx *c)
 {
     const struct px_mount_option options[] = {{"size", "1m"}, {"nr_inodes", "100"}, {"mode", "0755"}, {NULL, NULL}};
@@ -251,8 +251,8 @@ void px_probe_overlay(struct px_probe_ctx *c)
 
 /* ---- id-mapped mounts ---- */
 
-/* On the root file system, as nothing is written. Root's boxes show the caller's files so; an ordinary user's need no more than
- * their id map. */
+/* Uses the root file system, as nothing is written. Boxes of root show the caller's files this way; those of an
+ * ordinary user need only the id map. */
 static void inside_idmapped(struct px_probe_ctx *c)
 {
     struct stat plain = {0}, mapped = {0};

@@ -1,4 +1,4 @@
-/* probe/filter.c - what holds a process that has given everything up: privileges, the call filter, Landlock. */
+/* probe/filter.c - what restricts a process without privileges: no_new_privs, the seccomp filter, Landlock. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -50,7 +50,7 @@ void px_probe_privileges(struct px_probe_ctx *c)
 
 /* ---- the filter ---- */
 
-/* An answer that no ordinary getpriority gives, so that it can only come from the filter. */
+/* An errno that getpriority never returns, so it can only come from the filter. */
 enum { MARK = EUSERS, LONE_CALL = SYS_getpriority };
 
 static long lone_call(void)
@@ -58,7 +58,7 @@ static long lone_call(void)
     return px_sys(LONE_CALL, PRIO_PROCESS, 0);
 }
 
-/* Everything is allowed but the lone call. */
+/* Allows every call but this one. */
 #define LONE_FILTER(action)                                                             \
     {                                                                                   \
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),          \
@@ -108,7 +108,7 @@ void px_probe_seccomp(struct px_probe_ctx *c)
     (void)px_probe_child(c, &(struct px_probe_job){.inside = inside_seccomp});
 }
 
-/* getpid by the 32-bit door. */
+/* getpid through int 0x80. */
 static long foreign_getpid(void)
 {
     long r;
@@ -116,7 +116,7 @@ static long foreign_getpid(void)
     return r;
 }
 
-/* How a copy ended that loads the filter of a box and then asks for its pid by one door or the other. */
+/* The exit of a child that loads the filter of a box and then calls getpid, 64-bit or through int 0x80. */
 static int ask_pid(struct px_probe_ctx *c, bool foreign, int *ret_status)
 {
     px_auto_fd int pidfd = -EBADF;
@@ -165,7 +165,7 @@ void px_probe_foreign_calls(struct px_probe_ctx *c)
 
 enum { NOTE_LISTENER, NOTE_ANSWER, NOTE_OTHER };
 
-/* Shares its descriptors with the supervisor, which so finds the listener under the same number. */
+/* Shares its descriptor table with the supervisor, so the listener has the same number there. */
 static _Noreturn void notifying(struct px_probe_ctx *c, int ready_fd)
 {
     const struct sock_filter lone[] = LONE_FILTER(SECCOMP_RET_USER_NOTIF);
@@ -210,7 +210,7 @@ static void supervise(struct px_probe_ctx *c, int pidfd, int ready_fd)
         px_probe_say(c->row->why, "the event of a call cannot be taken or answered (%s)", px_probe_errno(r).text);
         return;
     }
-    (void)px_fork_reap(pidfd, &status);        /* now it has told what it was answered */
+    (void)px_fork_reap(pidfd, &status);        /* the child has reported the result */
     if (px_probe_works(c, note[NOTE_OTHER], "a call that the filter does not name") &&
         px_probe_refused(c, note[NOTE_ANSWER], MARK, 0, "a call that the supervisor answered"))
         c->row->state = PX_PROBE_ENFORCED;

@@ -1,4 +1,4 @@
-/* probe/host.c - what the host says of itself: its settings and security modules, and what surrounds this process. */
+/* probe/host.c - settings and security modules of the host, and the environment of this process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -14,7 +14,8 @@
 #include "probe/probe_internal.h"
 
 static const char max_namespaces[] = "/proc/sys/user/max_user_namespaces";
-static const char userns_clone[] = "/proc/sys/kernel/unprivileged_userns_clone";        /* Debian and its kin, older kernels */
+/* Debian and derivatives, older kernels */
+static const char userns_clone[] = "/proc/sys/kernel/unprivileged_userns_clone";
 static const char apparmor_userns[] = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
 
 /* ---- what surrounds us ---- */
@@ -176,7 +177,7 @@ void px_probe_selinux(struct px_probe_ctx *c)
     c->row->state = enforcing ? PX_PROBE_ENFORCED : PX_PROBE_DEGRADED;
 }
 
-/* A sysctl that protects processes outside of boxes too; a box does not need it. */
+/* A sysctl that protects all processes; a box does not need it. */
 static void read_guard(struct px_probe_ctx *c, const char *path, bool good_is_zero, const char *open_text)
 {
     if (!read_line(c, path))

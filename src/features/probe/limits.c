@@ -1,4 +1,4 @@
-/* probe/limits.c - bounds that hold and ends that are final: rlimits, cgroups, processes that die with their tree. */
+/* probe/limits.c - limits and kills: rlimits, cgroups, processes that die with their parent. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -28,7 +28,7 @@ enum {
     PIDS_LIMIT = 3,
     CPU_MILLI = 50,             /* 5 ms in each 100 ms */
     CPU_USE_USEC = 10000,
-    END_MSEC = 2500,            /* how long something that was killed may take to vanish */
+    END_MSEC = 2500,            /* how long a killed process may take to disappear */
 };
 
 /* ---- rlimits ---- */
@@ -106,7 +106,7 @@ static void say_hierarchy(struct px_probe_ctx *c, const struct px_cgroup *cg, en
     px_probe_say(c->row->found, "cgroup v%d", cg->on_v2[which] ? 2 : 1);
 }
 
-/* Writes to every page; what does not fit is the kernel's to answer. */
+/* Writes to every page; the kernel must stop it at the limit. */
 static long touch(size_t bytes)
 {
     long at = px_sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -124,7 +124,7 @@ static void inside_memory(struct px_probe_ctx *c)
         return;
     c->shared->note[0] = 1;
     (void)touch(MEMORY_LARGE);
-    c->shared->note[0] = 2;     /* it should not come to this */
+    c->shared->note[0] = 2;     /* not reached if the limit works */
 }
 
 void px_probe_memory(struct px_probe_ctx *c)
@@ -186,7 +186,7 @@ static void inside_cpu(struct px_probe_ctx *c)
         (void)px_sys(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &used);
 }
 
-/* How often the group was held back; -1 if it does not say. */
+/* How often the cgroup was throttled; -1 if not reported. */
 static long long throttled(const struct px_cgroup *cg)
 {
     char text[2048];
@@ -253,7 +253,7 @@ void px_probe_cgroup_kill(struct px_probe_ctx *c)
         return;
     if (px_cgroup_birth_fd(&cg) < 0) {
         px_probe_say(c->row->why, "no v2 group can be made: a box ends by its pid namespace alone");
-        c->row->raise = PX_RAISE_NONE;  /* the rows above say it */
+        c->row->raise = PX_RAISE_NONE;  /* the rows above report it */
         (void)px_cgroup_done(&cg);
         return;
     }
@@ -269,7 +269,7 @@ void px_probe_cgroup_kill(struct px_probe_ctx *c)
 
 /* ---- the end of a tree ---- */
 
-/* A process of its own that no death signal binds to its parent. */
+/* A child without a parent-death signal. */
 static long fork_free(void)
 {
     return px_sys(SYS_clone, 0, 0, 0, 0, 0);
@@ -284,7 +284,7 @@ static long await(int fd)
     return n == 0 ? -ETIMEDOUT : n < 0 ? n : px_sys(SYS_read, fd, &byte, 1);
 }
 
-/* Process 1 of a namespace whose grandchild has left its session and its parent, and holds the pipe. */
+/* Process 1 of a pid namespace. Its grandchild has its own session, is orphaned, and holds the pipe open. */
 static void inside_tree(struct px_probe_ctx *c)
 {
     const int *ends = c->own;
@@ -335,7 +335,7 @@ void px_probe_tree_kill(struct px_probe_ctx *c)
     (void)px_fd_close(ends[0]);
 }
 
-/* A process and its child, which has asked to die with it and then says on the pipe that it lives. */
+/* A process and its child, which sets PR_SET_PDEATHSIG and then reports on the pipe. */
 static long start_pair(struct px_probe_ctx *c, int said, int *ret_first)
 {
     px_auto_fd int second = -EBADF;
@@ -369,7 +369,8 @@ static void judge_pair(struct px_probe_ctx *c, int heard, int first)
     } else if (lived) {
         px_probe_say(c->row->why, "a process outlived its parent although it asked for the opposite");
         if (c->shared->note[0] > 1)
-            (void)px_sys(SYS_kill, c->shared->note[0], SIGKILL);        /* it holds the pipe, so the number is still its own */
+            /* it holds the pipe open, so the pid is not reused */
+            (void)px_sys(SYS_kill, c->shared->note[0], SIGKILL);
     }
 }
 
@@ -378,7 +379,7 @@ static void inside_parent_death(struct px_probe_ctx *c)
     int ends[2], status;
     px_auto_fd int first = -EBADF;
     long r = px_pipe(ends);
-    if (r >= 0)                 /* what is orphaned comes to us, not to the host's process 1 */
+    if (r >= 0)                 /* orphans are reparented to us, not to the host's process 1 */
         r = px_sys(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     if (r >= 0)
         r = start_pair(c, ends[1], &first);

@@ -1,4 +1,4 @@
-/* probe/namespaces.c - namespaces and the ids in them: what is inside is one's own, what is outside is out of reach. */
+/* probe/namespaces.c - namespaces and id maps: a child can change what is inside, and not what is outside. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +21,7 @@
 
 /* ---- user ---- */
 
-/* The host's name is only ever set to what it is already, in case that the forbidden act should work. */
+/* Sets the host's name only to its current value, in case the forbidden call works. */
 static long set_same_name(void)
 {
     struct utsname host;
@@ -57,7 +57,7 @@ static void inside_ids(struct px_probe_ctx *c)
     const struct px_idmap *map = &c->host->map;
     bool single = map->kind == PX_IDMAP_SINGLE;
     uint32_t beyond = single ? 0 : map->count + 1000;
-    px_probe_meet(c);           /* somebody has looked at us from outside */
+    px_probe_meet(c);           /* the parent has looked at this process */
     long r = px_sys(SYS_setresuid, beyond, beyond, beyond);
     char act[64];
     (void)px_fmt(act, sizeof act, "becoming uid %u, which is not mapped,", beyond);
@@ -110,7 +110,7 @@ void px_probe_id_map(struct px_probe_ctx *c)
     c->host->map = map;
     px_probe_say(c->row->found, "%s", strchr(px_idmap_name(&map), '=') + 1);
     (void)px_probe_child(c, &job);
-    if (c->row->state != PX_PROBE_ENFORCED) {   /* the probes to come have to do with one id */
+    if (c->row->state != PX_PROBE_ENFORCED) {   /* later probes use a single id */
         px_idmap_done(&map);
         c->host->map = single;
     }
@@ -145,7 +145,7 @@ static int64_t device_of(const char *path)
     return px_sys(SYS_newfstatat, AT_FDCWD, path, &st, 0) < 0 ? -1 : (int64_t)st.st_dev;
 }
 
-/* Any directory that is there serves: the mount covers it for the child alone. */
+/* Any existing directory works: only the child sees the mount. */
 static const char *some_directory(void)
 {
     static const char *const candidates[] = {"/tmp", "/dev", "/usr"};
@@ -217,7 +217,7 @@ static void inside_pid(struct px_probe_ctx *c)
         return;
     (void)px_fork_reap(pidfd, &status);
     long outer = (long)c->shared->note[NOTE_OUTER_PID];
-    if (outer == 1) {           /* px is process 1 itself, of its own namespace: the number says nothing here */
+    if (outer == 1) {           /* px is process 1 of its own namespace: the pid proves nothing */
         px_probe_say(c->row->forbidden, "the process outside has no number inside: getppid says 0");
         c->row->state = PX_PROBE_ENFORCED;
         return;
@@ -246,7 +246,7 @@ static void inside_ipc(struct px_probe_ctx *c)
         (void)px_sys(SYS_shmctl, own, IPC_RMID, 0);
     if (!px_probe_works(c, at, "using a shared segment of its own"))
         return;
-    /* With the first segment of each namespace the two may have the same number; ours is gone once it is detached. */
+    /* The first segment of each namespace may have the same id. Ours is removed when it is detached. */
     (void)px_sys(SYS_shmdt, at);
     long outer = px_sys(SYS_shmat, c->shared->note[NOTE_SEGMENT], 0, SHM_RDONLY);
     if (px_probe_refused(c, outer, EINVAL, EIDRM, "using a segment of the host"))
@@ -260,7 +260,7 @@ void px_probe_ipc(struct px_probe_ctx *c)
     void *at = id < 0 ? (void *)-1 : shmat(id, NULL, 0);
     int r = at == (void *)-1 ? -errno : 0;
     if (id >= 0)
-        (void)shmctl(id, IPC_RMID, NULL);       /* it lives as long as it is attached, so not longer than this process */
+        (void)shmctl(id, IPC_RMID, NULL);       /* it exists while attached, so no longer than this process */
     if (r < 0) {
         px_probe_unknown(c, r, "no shared segment can be made on the host to try it with");
         return;
@@ -280,7 +280,8 @@ static int64_t names_namespace(void)
     return px_sys(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/uts", &st, 0) < 0 ? -1 : (int64_t)st.st_ino;
 }
 
-/* The filter of most containers refuses to set a name; the namespace is there all the same, and a box can do without its name. */
+/* The filter of most containers refuses to set a name; the namespace still exists, and a box can run without its
+ * name. */
 static void inside_uts(struct px_probe_ctx *c)
 {
     long r = px_sys(SYS_sethostname, "px-probe", 8);

@@ -1,4 +1,4 @@
-/* probe/net.c - a network of one's own: loopback, tun devices, and nftables by raw netlink. */
+/* probe/net.c - a network namespace: loopback, tun devices, and nftables by raw netlink. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
@@ -47,7 +47,7 @@ static long reach(uint16_t port)
 {
     const struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
     int fd = (int)px_sys(SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0)                /* loopback answers at once; this is for one that does not */
+    if (fd >= 0)                /* loopback answers at once; this bounds a failure */
         (void)px_sys(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     long r = fd < 0 ? fd : px_sys(SYS_connect, fd, &to, sizeof to);
     (void)px_fd_close(fd);
@@ -61,7 +61,7 @@ static void inside_network(struct px_probe_ctx *c)
     uint16_t port = 0;
     if (!px_probe_works(c, px_netns_loopback_up(), "switching its own loopback on"))
         return;
-    /* First this: a listener of our own could be given the same number. */
+    /* Tests this first: a listener of our own could get the same port. */
     const char *act = c->shared->note[NOTE_REACHED] ? "reaching a listener of the host's loopback, which answers outside,"
                                                     : "reaching a listener of the host's loopback";
     if (!px_probe_refused(c, reach((uint16_t)c->shared->note[NOTE_PORT]), ECONNREFUSED, ENETUNREACH, act))
@@ -86,7 +86,7 @@ void px_probe_network(struct px_probe_ctx *c)
 
 /* ---- tun ---- */
 
-/* Makes a device that is gone when its descriptor is closed. */
+/* Creates a device that is removed when its descriptor is closed. */
 static long make_tun(void)
 {
     struct ifreq request = {.ifr_name = "pxprobe%d"};
@@ -111,7 +111,7 @@ static void inside_foreign_tun(struct px_probe_ctx *c)
     (void)px_probe_refused(c, make_tun(), EPERM, EACCES, "making one in the host's network from a user namespace");
 }
 
-/* Where the node is root's alone, root itself can still open it in the network of a box. */
+/* If only root may open /dev/net/tun, root can still open it in the namespace of a box. */
 void px_probe_tun(struct px_probe_ctx *c)
 {
     int r = px_probe_child(c, &(struct px_probe_job){.namespaces = OWN_NET, .inside = inside_tun});

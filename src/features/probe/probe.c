@@ -94,7 +94,7 @@ void px_probe_say(char out[PX_PROBE_TEXT], const char *fmt, ...)
     va_start(args, fmt);
     (void)vsnprintf(out, PX_PROBE_TEXT, fmt, args);
     va_end(args);
-    for (char *p = out; *p; p++)        /* what a file of /proc or /sys said may be in it */
+    for (char *p = out; *p; p++)        /* it may contain text of /proc or /sys */
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             *p = '?';
 }
@@ -189,7 +189,7 @@ void px_probe_meet(struct px_probe_ctx *c)
         px_fork_exit(1);
 }
 
-/* Where the map has many ids, ours is none of them until we are its 0. */
+/* With many mapped ids our own is unmapped until we switch to id 0. */
 static int become_zero(void)
 {
     long r = px_sys(SYS_setgroups, 0, 0);
@@ -207,7 +207,7 @@ static _Noreturn void child_main(struct px_probe_ctx *c, const struct px_probe_j
         px_fork_exit(1);
     if (job->namespaces & PX_CLONE_NEWUSER && c->host->map.kind != PX_IDMAP_SINGLE) {
         int r = become_zero();
-        (void)px_sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);    /* a change of ids forgets it */
+        (void)px_sys(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);    /* changing ids resets it */
         if (r < 0) {
             px_probe_unknown(c, r, "the id 0 of the user namespace cannot be taken");
             px_fork_exit(1);
@@ -273,7 +273,7 @@ static int attend(struct px_probe_ctx *c, const struct px_probe_job *job, pid_t 
             job->outside(c, pid);
             tell(c->socket, 'g');
         } else {
-            fds[0].fd = -1;     /* its end is closed: it is about to be gone */
+            fds[0].fd = -1;     /* its end is closed: it is exiting */
         }
     }
     px_probe_say(c->row->why, "unknown: it did not end within %u ms and was killed", msec);
@@ -337,7 +337,7 @@ void px_probe_host_done(struct px_probe_host *host)
     px_idmap_done(&host->map);
 }
 
-/* What is left open by a probe that ended early; and what a first attempt said before a second one worked. */
+/* Sets the reason of a probe that ended early, and clears the message of a first attempt after a second one worked. */
 static void settle(const struct px_probe *probe, const struct px_probe_host *host, struct px_probe_row *row)
 {
     if (row->state == PX_PROBE_ENFORCED) {

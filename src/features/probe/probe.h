@@ -1,8 +1,9 @@
-/* probe/probe.h - what this host enforces, found out by doing it: a forbidden act has to fail, its permitted twin has to work.
+/* probe/probe.h - tests what this host enforces: a forbidden operation must fail, and its permitted counterpart must
+ * work.
  *
- * Why:     a version number or a setting says what should hold; only the act says what does.
- * Owns:    short-lived children (5 s each, then they are killed by pidfd). What they make lives in namespaces and groups of
- *          their own and goes with them.
+ * Why:     a version or a setting shows what should work; only a test shows what does.
+ * Owns:    short-lived children (5 s each, then they are killed by pidfd). What they create is in their own
+ *          namespaces and cgroups and is removed with them.
  * Mustn't: change anything outside of those children, print, or call a mechanism enforced whose probe could not run. */
 #pragma once
 
@@ -15,20 +16,20 @@ enum px_probe_state { PX_PROBE_ABSENT, PX_PROBE_DEGRADED, PX_PROBE_ENFORCED };
 
 enum px_probe_need { PX_NEED_FULL, PX_NEED_LANDLOCK, PX_NEED_LIMITS, PX_NEED_NETWORK, PX_NEED_NICE };
 
-/* What would make a row better; the words, which differ between distributions, are host/release.c. */
+/* What would fix a row; the text, which differs between distributions, is in doctor/raise.c. */
 enum px_raise {
     PX_RAISE_NONE,
     PX_RAISE_KERNEL,            /* a newer kernel, or one with more built in */
     PX_RAISE_OUTER_FILTER,      /* a seccomp filter surrounds px */
     PX_RAISE_USERNS_MAX,        /* user.max_user_namespaces is 0 or reached */
     PX_RAISE_USERNS_CLONE,      /* kernel.unprivileged_userns_clone is 0 */
-    PX_RAISE_USERNS_APPARMOR,   /* AppArmor takes the privileges of a new user namespace away */
+    PX_RAISE_USERNS_APPARMOR,   /* AppArmor removes the privileges in a new user namespace */
     PX_RAISE_USERNS,            /* refused, and none of the above explains it */
     PX_RAISE_PROCESSES,         /* no more processes for this user */
     PX_RAISE_DESCRIPTORS,       /* no more open files for this process */
     PX_RAISE_NO_PROC,           /* no /proc is mounted */
     PX_RAISE_SUBIDS,
-    PX_RAISE_NO_NEW_PRIVS,      /* newuidmap is there, but cannot gain its privileges */
+    PX_RAISE_NO_NEW_PRIVS,      /* newuidmap exists, but cannot gain its privileges */
     PX_RAISE_RANGE,             /* root, but in a container with too few ids, or without /run/px */
     PX_RAISE_CAPABILITIES,      /* root, but without them */
     PX_RAISE_PROC,              /* /proc is covered or read-only around px */
@@ -55,7 +56,7 @@ struct px_probe_row {
     char why[PX_PROBE_TEXT];            /* not empty unless enforced; starts with "unknown: " if the probe could not run */
 };
 
-/* What is known of the surroundings before the first probe, and what probes learn for those after them. */
+/* What is known before the first probe, and what probes record for later ones. */
 struct px_probe_host {
     bool root;
     bool filtered;              /* a seccomp filter is already in force */

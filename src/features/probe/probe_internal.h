@@ -1,4 +1,4 @@
-/* probe/probe_internal.h - how a probe is run: children with a deadline, a row in shared memory, and words for what they saw.
+/* probe/probe_internal.h - how a probe is run: children with a deadline, a row in shared memory, and messages.
  *
  * Why:     a probe gives up privileges, enters namespaces and may be killed; none of that may happen to the caller.
  * Mustn't: use anything but raw system calls and px_probe_say in a child: the caller may have threads that hold locks. */
@@ -14,8 +14,8 @@ struct px_cgroup;
 /* Lies in memory that the child and the parent share. */
 struct px_probe_shared {
     struct px_probe_row row;
-    bool starved;               /* an act failed for want of a descriptor, which says nothing about the mechanism */
-    int64_t note[4];            /* whatever the two sides of one probe have to tell each other */
+    bool starved;               /* a call failed for lack of a descriptor, which says nothing about the mechanism */
+    int64_t note[4];            /* values exchanged between the two sides of one probe */
 };
 
 struct px_probe_ctx {
@@ -48,9 +48,9 @@ void px_probe_say(char out[PX_PROBE_TEXT], const char *fmt, ...) __attribute__((
 struct px_probe_errno { char text[24]; };
 struct px_probe_errno px_probe_errno(long r);
 
-/* The permitted act: true if r is no error, and the row says that it worked; else the row says why not. */
+/* The permitted call: true if r is not an error; the row records the success or the reason. */
 bool px_probe_works(struct px_probe_ctx *c, long r, const char *act);
-/* The forbidden act: true if it failed with one of the two errors; what failed otherwise proves nothing. */
+/* The forbidden call: true if it failed with one of the two errors; another failure proves nothing. */
 bool px_probe_refused(struct px_probe_ctx *c, long r, int want, int also, const char *act);
 void px_probe_unknown(struct px_probe_ctx *c, long r, const char *what);
 void px_probe_no_process(struct px_probe_ctx *c, long r);

@@ -1,4 +1,4 @@
-/* probe/test_probe.c - the truth where a mechanism is there, where it is refused, and where it only pretends. */
+/* probe/test_probe.c - probes of a mechanism that works, that is refused, and that reports success without effect. */
 #include "probe/probe.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static const struct px_probe *find(const char *group, const char *name)
     FAIL("there is no probe %s %s", group, name);
 }
 
-/* The row of one probe, after the two that the others build on. */
+/* The row of one probe, after the two that the others depend on. */
 static struct px_probe_row run_one(const struct px_probe *probe, struct px_probe_host *host)
 {
     struct px_probe_row row;
@@ -55,7 +55,7 @@ static void in_child(void (*fn)(const void *), const void *arg)
     ASSERT_EQ(status, 0);
 }
 
-/* One call answers `result` (0 or an errno) without being made, in this process and all that it starts. */
+/* Makes one system call return `result` (0 or an errno) without running, in this process and its children. */
 static void fake_call(int nr, int result)
 {
     struct sock_filter code[] = {
@@ -105,7 +105,7 @@ TEST(names_are_unique)
             ASSERT(strcmp(a->group, b->group) != 0 || strcmp(a->name, b->name) != 0);
 }
 
-/* What the full tier needs has both sides, wherever it is enforced; only facts that are read have one. */
+/* Every enforced mechanism of the full tier was tested on both sides; only values that are read have one side. */
 TEST_DEADLINE(mechanisms_of_the_full_tier_are_two_sided, 120)
 {
     struct px_probe_host host;
@@ -155,7 +155,7 @@ TEST(words_of_an_act)
     ASSERT(px_probe_refused(c, -EPERM, EROFS, EPERM, "writing"));
     ASSERT(!px_probe_refused(c, 0, EROFS, 0, "writing"));
     ASSERT_STR(c->row->why, "writing worked, and must not");
-    /* Not the failure that was expected: it proves nothing. */
+    /* Another failure than the expected one proves nothing. */
     ASSERT(!px_probe_refused(c, -ENOSYS, EROFS, 0, "writing"));
     ASSERT_STR(c->row->why, "writing failed with ENOSYS, where EROFS was expected");
     px_probe_unknown(c, -ENOMEM, "no memory");
@@ -259,11 +259,11 @@ TEST(both_sides_meet)
 struct pretence {
     const char *group, *name;
     int nr;
-    int result;                 /* 0: the call says that it worked, and did nothing */
+    int result;                 /* 0: the call reports success and has no effect */
     const char *why;            /* how the reason begins */
 };
 
-/* Only where the probe finds the mechanism when nothing is in the way: else the pretence proves nothing. */
+/* Only if the probe passes without interference; otherwise the test proves nothing. */
 static void check_pretence(const void *arg)
 {
     const struct pretence *p = arg;
@@ -275,7 +275,7 @@ static void check_pretence(const void *arg)
     fake_call(p->nr, p->result);
     row = run_one(probe, &host);
     if (px_starts_with(row.why, "unknown: it did not end"))
-        return;                 /* a machine that is too busy to tell */
+        return;                 /* the machine is too busy */
     if (row.state != PX_PROBE_ABSENT)
         FAIL("%s %s does not notice that call %d was not made", p->group, p->name, p->nr);
     if (!px_starts_with(row.why, p->why))
@@ -333,7 +333,7 @@ TEST(a_filter_around_us_is_named)
     in_child(check_filtered, NULL);
 }
 
-/* Most containers refuse it, and a box can do without. */
+/* Most containers refuse it, and a box works without it. */
 static void check_nameless(const void *arg)
 {
     static const char *const rows[][2] = {{"namespaces", "user"}, {"namespaces", "uts"}, {"privileges", "no privileges"}};

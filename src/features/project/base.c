@@ -1,4 +1,4 @@
-/* The base that a project names: one that px knows, one of the store, or a place that it is brought from. */
+/* The base that a project names: a known one, one of the store, or a path or reference to import. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -58,7 +58,7 @@ static int place_of(const struct px_project *p, const char *text, char *out, siz
     return px_fmt(out, size, "docker://%s", text);
 }
 
-/* The path of a place; NULL: it is a registry's. */
+/* The path of a location; NULL: it is in a registry. */
 static const char *path_of(const char *place)
 {
     static const char *const kinds[] = {"oci:", "oci-archive:", "docker-archive:"};
@@ -81,7 +81,7 @@ static int outside(const struct px_project *p, const char *place, bool link, str
                   place);
 }
 
-/* A manifest is written by others: it may name what comes with the project, and what anybody can have. */
+/* A manifest is untrusted: it may name only files of the project and public images. */
 static int check_place(const struct px_project *p, const char *place, struct px_err *e)
 {
     const char *root = p->site.root, *path = path_of(place);
@@ -136,7 +136,7 @@ static int take_python(struct px_project *p, const struct px_base *base, struct 
     px_auto_fd int root = -EBADF;
     px_auto_free struct px_base_python *found = calloc(1, sizeof *found);
     if (!found)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the Python of a base");
+        return px_no_memory(e);
     if (px_catalog_base_whole(p->sandbox, base, e) < 0 || px_tree_open(p->sandbox->store, &base->tree, &root, e) < 0)
         return -1;
     int r = px_env_base_python_find(root, px_project_base(p), found);
@@ -150,7 +150,7 @@ static int take_python(struct px_project *p, const struct px_base *base, struct 
 
 /* ---- finding and bringing ---- */
 
-/* 0: it is there, or px knows it without; 1: it is not; -1. */
+/* 0: it is in the store, or known to px; 1: it is missing; -1. */
 static int find(struct px_project *p, struct px_err *e)
 {
     struct px_sandbox *s = NULL;
@@ -194,7 +194,7 @@ static int unknown(const struct px_project *p, struct px_err *e)
                   near ? " Is it \"" : "", near ? near : "", near ? "\"?" : "", px_buf_text(&names));
 }
 
-/* What is wrong with the place, as PX900: that it is a base is what the manifest says. */
+/* Turns an error of the import into PX900, because the manifest names it as a base. */
 static int cannot_bring(const struct px_project *p, struct px_err *e)
 {
     char why[sizeof e->why];

@@ -15,13 +15,13 @@
 struct edit {
     struct px_project *p;
     struct px_buf text;         /* of the manifest, as it is by now */
-    json_t *changed, *refused;  /* names: whose line is another now; those of them that are set to false */
+    json_t *changed, *refused;  /* names: those whose line changed, and those of them set to false */
     struct px_err *e;
 };
 
 /* ---- one line ---- */
 
-/* value NULL: the line goes. 0: changed, 1: nothing to do. */
+/* value NULL removes the line. 0: changed, 1: nothing to do. */
 static int put(struct edit *w, const char *name, const char *value)
 {
     const char *const path[] = {"tool", "px", "sandbox", "capabilities", name};
@@ -46,7 +46,7 @@ static int put(struct edit *w, const char *name, const char *value)
 
 static int note(json_t *list, const char *name, struct px_err *e)
 {
-    return json_array_append_new(list, json_string(name)) < 0 ? px_fail(e, PX_E_MEMORY, ENOMEM, "a capability") : 0;
+    return json_array_append_new(list, json_string(name)) < 0 ? px_no_memory(e) : 0;
 }
 
 static bool is_wish(const struct px_manifest *m, const char *name)
@@ -57,7 +57,7 @@ static bool is_wish(const struct px_manifest *m, const char *name)
     return false;
 }
 
-/* It says `false` already. */
+/* The manifest already has `false`. */
 static bool is_refused(const struct px_manifest *m, const char *name)
 {
     for (size_t i = 0; i < m->wish_count; i++)
@@ -68,7 +68,7 @@ static bool is_refused(const struct px_manifest *m, const char *name)
 
 /* ---- add ---- */
 
-/* Known, and to be had on the base. */
+/* Checks that it is known and available on the base. */
 static int check_names(const struct px_project *p, const char *const *names, struct px_err *e)
 {
     struct px_capability_set set;
@@ -90,7 +90,7 @@ static int add(struct edit *w, const char *const *names)
 
 /* ---- remove ---- */
 
-/* 1: the lock or the packages ask for it, whatever the manifest says. What cannot be looked at asks for nothing. */
+/* 1: the lock or the packages need it, whatever the manifest says. Unreadable ones need nothing. */
 static int is_inferred(struct edit *w, struct px_snapshot *look, const struct px_env *env, const char *name)
 {
     struct px_manifest m;
@@ -109,7 +109,7 @@ static int is_inferred(struct edit *w, struct px_snapshot *look, const struct px
     return found;
 }
 
-/* A line that is gone is not enough where the lock asks for the same: then the manifest says no. */
+/* Removing the line is not enough if the lock needs the capability: then the manifest gets `false`. */
 static int remove_one(struct edit *w, struct px_snapshot *look, const struct px_env *env, const char *name)
 {
     bool said = is_wish(&w->p->site.manifest, name);

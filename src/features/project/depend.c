@@ -1,6 +1,6 @@
 /* What `px add` and `px remove` write: items of [project] dependencies or of a group, in place. The manifest is written
- * with the lock that it resolves to, so that neither is there without the other; if what comes then fails, both are put
- * back. */
+ * with the lock that it resolves to, so that neither is there without the other; if the sync then fails, both are
+ * restored. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static bool same_name(const char *a, const char *b)
            px_equal(x, y);
 }
 
-/* A group as the manifest writes it; one that is not there can be added to, and not taken from. */
+/* A group as the manifest writes it. A missing group can be added to, but not removed from. */
 static int choose_group(struct edit *w, const struct px_toml *t)
 {
     struct px_near near = {.written = w->how->group};
@@ -117,7 +117,7 @@ static int choose_list(struct edit *w)
 
 struct found {
     uint32_t count, index, matches;             /* items; the first that is of the name; how many are */
-    bool same;                  /* that one is the very text */
+    bool same;                  /* that item equals the text */
     char nearest[NAME_BYTES];   /* the name that may have been meant */
 };
 
@@ -226,8 +226,7 @@ static int edit_one(struct edit *w, const char *text)
         r = step(w, text, name);
     if (r < 0)
         return -1;
-    return changed && json_array_append_new(w->changed, json_string(text)) < 0
-               ? px_fail(w->e, PX_E_MEMORY, ENOMEM, "a list") : 0;
+    return changed && json_array_append_new(w->changed, json_string(text)) < 0 ? px_no_memory(w->e) : 0;
 }
 
 /* ---- the whole ---- */
@@ -248,7 +247,7 @@ static int keep_before(const struct edit *w, struct before *b)
     return px_fail(w->e, PX_E_IO, r < 0 ? r : l < 0 ? l : -ENOENT, "cannot read '%.200s' or %s", w->shown, lock);
 }
 
-/* What cannot be put back is said instead of why it failed. */
+/* If restoring fails, that error replaces the first one. */
 static int put_back(const struct edit *w, const struct before *b)
 {
     const char *lock = px_locate_lock_file(&w->p->site);
@@ -264,7 +263,7 @@ static int put_back(const struct edit *w, const struct before *b)
     return px_fail(w->e, PX_E_IO, (int)r, "it failed, and '%.200s' or %s cannot be put back", w->shown, lock);
 }
 
-/* The manifest that will be is the project's: what it asks for is another now. */
+/* Uses the new manifest: its requirements differ. */
 static int take_manifest(const struct edit *w, struct px_project *again)
 {
     struct px_manifest *m = &again->site.manifest, parsed;
@@ -294,7 +293,7 @@ static int sync_anew(struct edit *w, struct px_manifest_edit *edit, json_t **ret
     px_project_close(again);
     json_t *answer = r < 0 ? NULL : json_loads(json, 0, NULL);
     if (r == 0 && !answer)
-        r = px_fail(w->e, PX_E_MEMORY, ENOMEM, "an answer");
+        r = px_no_memory(w->e);
     *ret_details = answer;
     const char *message = px_document_text(answer, "message");
     *ret_message = message && px_starts_with(message, "px sync: ") ? message + strlen("px sync: ") : "";
@@ -305,7 +304,7 @@ static int settle(const struct edit *w)
 {
     struct px_snapshot look;
     if (px_project_frozen(false))
-        return 0;               /* it is refused, by the sync */
+        return 0;               /* the sync refuses it */
     if (px_snapshot_at(w->p, &look, w->e) < 0)
         return -1;
     int r = px_snapshot_settle(w->p, &look, w->e);
@@ -320,7 +319,7 @@ static int write_and_sync(struct edit *w, json_t **ret_sync, const char **ret_me
     int r = settle(w) < 0 ? -1 : keep_before(w, &before);
     if (r == 0 && sync_anew(w, &edit, ret_sync, ret_message) < 0)
         r = edit.written ? put_back(w, &before) : -1;
-    if (r == 0 && !edit.written) {              /* the lock is made for this manifest, too: of a group that does not count */
+    if (r == 0 && !edit.written) {              /* the lock also fits this manifest: the group is not active */
         r = px_layout_replace_file(w->dir, PX_MANIFEST_FILE, w->text.data, w->text.len);
         r = r < 0 ? px_fail(w->e, PX_E_IO, r, "cannot write '%.200s'", w->shown) : 0;
     }

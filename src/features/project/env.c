@@ -32,8 +32,7 @@ static void links_done(struct links *l)
         free(l->items[i]);
 }
 
-/* What is no directory of this machine - a page of links on some server, or nothing - is passed over: the resolver
- * has looked at it. */
+/* Skips what is not a directory of this machine, such as a page on a server: the resolver handles those. */
 static int add_link(struct links *l, const char *root, const char *text, size_t length, struct px_err *e)
 {
     char word[PATH_MAX], path[PATH_MAX];
@@ -49,7 +48,7 @@ static int add_link(struct links *l, const char *root, const char *text, size_t 
     return 0;
 }
 
-/* What the two tools call find-links, as far as it is said in the environment. */
+/* The find-links variables of pip and uv. */
 static int find_links(struct links *l, const char *root, struct px_err *e)
 {
     static const struct {
@@ -76,7 +75,7 @@ struct build {
     struct links links;
     struct px_env_root root;
     bool frozen;
-    const struct px_env *compare;       /* only whether this is what comes out; NULL: make it */
+    const struct px_env *compare;       /* only check that this is the result; NULL: make it */
 };
 
 static int find_packages(void *user, const struct px_names *requirements, struct px_lock *ret_pins, struct px_err *e)
@@ -85,7 +84,7 @@ static int find_packages(void *user, const struct px_names *requirements, struct
     return px_resolve_names(b->s, b->p->site.root, &b->target, requirements, ret_pins, e);
 }
 
-/* The same, and the lock has it then. */
+/* The same, and adds it to the lock. */
 struct recording {
     struct build *b;
     struct px_lock *lock;
@@ -125,7 +124,7 @@ static int build_once(struct build *b, struct px_env *ret_env, struct px_err *e)
     return b->compare ? px_env_compare_builds(b->s, &ask, b->compare, e) : px_env_build(b->s, &ask, ret_env, e);
 }
 
-/* Those of the chosen that the lock gives no place for, moved to the front. */
+/* Moves the chosen packages without an address in the lock to the front. */
 static size_t without_place(struct px_chosen *list, size_t count)
 {
     size_t n = 0;
@@ -145,8 +144,8 @@ static int download(struct build *b, int dir, struct px_err *e)
     return count ? px_resolve_download(b->p->site.root, &b->target, list, count, dir, e) : 1;
 }
 
-/* The lock does not say where some of its files are, and no directory has them: pip's own settings may know. Then
- * once more. */
+/* The lock has no address for some files, and no directory has them: downloads them with pip's settings, then tries
+ * again. */
 static int build_with_downloads(struct build *b, struct px_env *ret_env, struct px_err *e)
 {
     px_auto_buf struct px_buf words = PX_BUF(PATH_MAX + 64);
@@ -156,7 +155,7 @@ static int build_with_downloads(struct build *b, struct px_env *ret_env, struct 
     struct px_oid id;
     px_buf_printf(&words, "download %s", b->p->site.root);
     if (words.err < 0 || px_hash_bytes(words.data, words.len, &id) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "downloading");
+        return px_no_memory(e);
     if (px_tree_begin(b->s->store, &id, &scratch, e) < 0)
         return -1;
     int r = download(b, px_tree_build_fd(scratch), e);
@@ -180,7 +179,7 @@ static bool is_wheel(const struct px_pin_file *file)
     return n > 4 && px_equal(file->name + n - 4, ".whl");
 }
 
-/* The lock names files of it, and none that this Python can have. Names without a file are looked for by pip. */
+/* Whether the lock lists files of the package but none for this Python. Packages without files are left to pip. */
 static bool is_for_others(const struct px_chosen *c)
 {
     for (size_t i = 0; !c->file && i < c->pin->file_count; i++)
@@ -298,7 +297,7 @@ static int describe(const struct px_snapshot *look, const struct px_env *env, st
         !made.python_path || !made.python_version || !made.runtime_path || !made.runtime_version ||
         !made.runtime_platform) {
         px_layout_state_file_env_done(&made);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the project's state");
+        return px_no_memory(e);
     }
     *ret_made = made;
     return 0;
@@ -327,7 +326,8 @@ static int recall(struct px_project *p, const struct px_snapshot *look, const st
     return r < 0 ? -1 : !r;
 }
 
-/* Named by its project, it stays when unnamed ones are cleaned away, and whoever may not write in the project finds it. */
+/* A name after the project keeps it from being cleaned as unnamed, and lets callers without write access to the project
+ * find it. */
 static int build_named(struct px_project *p, const struct px_snapshot *look, bool frozen, struct px_env *ret_env,
                        struct px_err *e)
 {
@@ -385,7 +385,7 @@ int px_project_env_recall(struct px_project *p, const struct px_snapshot *look, 
 
 /* ---- the sandbox's ---- */
 
-/* What its environment is called while the base's Python is not this machine's: a path that goes with the project. */
+/* The name of its environment if the base's Python is not this machine's: based on the project's path. */
 static int boxed_name(const struct px_project *p, char *out, size_t size, struct px_err *e)
 {
     int r = px_fmt(out, size, "%s/" PX_MANIFEST_FILE, p->site.root);

@@ -17,11 +17,6 @@
 
 enum { TRIES = 4 };
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "the sandbox of a project");
-}
-
 void px_project_image_done(struct px_project_image *image)
 {
     px_snapshot_done(&image->look);
@@ -38,14 +33,14 @@ void px_project_image_done(struct px_project_image *image)
 
 /* ---- what it is made of ---- */
 
-/* Before anything is looked for: an environment for a base that px does not know would be for another one. */
+/* Checked first: an environment for an unknown base would be made for another Python. */
 static int take_base(struct px_project *p, bool plan, struct px_project_image *image, struct px_err *e)
 {
     image->base = strdup(px_project_base_said(p));
-    return image->base ? px_project_base_bring(p, plan, e) : no_memory(e);
+    return image->base ? px_project_base_bring(p, plan, e) : px_no_memory(e);
 }
 
-/* Which capabilities, of those that are known; the names are the table's. */
+/* The known capabilities; names point into the table. */
 static int choose(struct px_project_image *image, const char *const *extra, struct px_capability_set *ret_set,
                   struct px_err *e)
 {
@@ -117,7 +112,7 @@ static bool is_named(const struct px_names *names, const char *name)
     return false;
 }
 
-/* A group that the manifest names in include-groups is the project's; without that key groups are for development. */
+/* Groups in include-groups belong to the project; without that key all groups are for development. */
 static int sort_requirements(const struct px_manifest *m, struct px_names *needed, struct px_names *development)
 {
     int r = add_names(needed, &m->dependencies);
@@ -128,7 +123,7 @@ static int sort_requirements(const struct px_manifest *m, struct px_names *neede
     return r;
 }
 
-/* The capabilities stay those of the sandbox, whose packages the lock pins. */
+/* The capabilities are those of the sandbox, because the lock pins their packages. */
 static int leave_out_groups(struct px_project *p, struct px_project_image *image, struct px_err *e)
 {
     struct px_names needed = {0}, development = {0};
@@ -137,14 +132,14 @@ static int leave_out_groups(struct px_project *p, struct px_project_image *image
     const struct px_located *site = &p->site;
     int r = px_project_sandbox(p, &s, e);
     if (r == 0 && sort_requirements(&site->manifest, &needed, &development) < 0)
-        r = no_memory(e);
+        r = px_no_memory(e);
     for (size_t i = 0; r == 0 && i < site->member_count; i++)
         if (sort_requirements(&site->members[i].manifest, &needed, &development) < 0)
-            r = no_memory(e);
+            r = px_no_memory(e);
     if (r == 0 && development.count) {
         size_t before = image->env.count;
         px_target_for(image->env.runtime, &target);
-        px_infer_done(&image->inferred);     /* its texts are the packages' */
+        px_infer_done(&image->inferred);     /* its strings belong to the packages */
         r = px_env_ship(s, &needed, &development, &target.env, &image->env, e);
         image->narrowed = image->env.count != before;
     }
@@ -155,7 +150,7 @@ static int leave_out_groups(struct px_project *p, struct px_project_image *image
 
 /* ---- building ---- */
 
-/* What the base is called that the lock pins: by the file that does. */
+/* The name of the base that the lock pins: that of the lock file. */
 static int name_base(const struct px_project *p, char *out, size_t size, struct px_err *e)
 {
     return px_fmt(out, size, "%s/%s", p->site.root, px_locate_lock_file(&p->site)) < 0
@@ -163,7 +158,7 @@ static int name_base(const struct px_project *p, char *out, size_t size, struct 
                : 0;
 }
 
-/* The paths of what a box needs, and a hold on everything. */
+/* The paths that a box needs, and a lease on everything. */
 static int hold(struct px_compose *b, struct px_project_image *image, struct px_err *e)
 {
     char root[PATH_MAX], inside[PATH_MAX];
@@ -179,25 +174,25 @@ static int hold(struct px_compose *b, struct px_project_image *image, struct px_
         return -1;
     image->root = strdup(root);
     image->inside = strdup(inside);
-    return image->root && image->inside ? 0 : no_memory(e);
+    return image->root && image->inside ? 0 : px_no_memory(e);
 }
 
-/* Named by its project, it stays when unnamed ones are cleaned away. One that is shipped and is another has a name of its
- * own, which is there as long as the project is. */
+/* A name after the project keeps it from being cleaned as unnamed. A shipped image that differs has a second name,
+ * valid as long as the project exists. */
 static int keep_name(const struct px_project *p, const struct px_project_image *image, const struct px_compose *b, struct px_err *e)
 {
     px_auto_buf struct px_buf name = PX_BUF(PATH_MAX + 32);
     struct px_oid now;
     px_buf_printf(&name, "%s%s", p->site.root, image->narrowed ? "/" PX_MANIFEST_FILE : "");
     if (name.err < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     int r = px_name_get(b->s->store, PX_RECORD_IMAGE, px_buf_text(&name), &now, e);
     if (r < 0 || (r == 0 && px_hash_oid_equal(&now, &b->id)))
         return r;
     return px_name_put(b->s->store, PX_RECORD_IMAGE, px_buf_text(&name), &b->id, e);
 }
 
-/* What the lock could say: of a base that was imported, nothing. */
+/* What the lock could pin; nothing for an imported base. */
 static int learn(const struct px_compose *b, bool whole, struct px_pinned *out, struct px_err *e)
 {
     if (!out || !b->base.record)
@@ -208,7 +203,7 @@ static int learn(const struct px_compose *b, bool whole, struct px_pinned *out, 
     for (size_t i = 0; i < b->set.count; i++)
         out->capabilities[i] = b->set.items[i]->name;
     out->whole = true;
-    return px_packages_copy(&b->lock, &out->packages) < 0 ? no_memory(e) : 0;
+    return px_packages_copy(&b->lock, &out->packages) < 0 ? px_no_memory(e) : 0;
 }
 
 static void take_ids(const struct px_compose *b, struct px_project_image *image)
@@ -220,8 +215,7 @@ static void take_ids(const struct px_compose *b, struct px_project_image *image)
         image->sbx_id = b->sbx_id;
 }
 
-/* Only what can be said: of a base that is not there, of packages that nobody was asked for, or of an environment, there
- * is no id yet. */
+/* Only known members: a missing base, unresolved packages or a missing environment have no id yet. */
 static int plan(struct px_compose *b, struct px_project_image *image, struct px_pinned *learned, struct px_err *e)
 {
     px_auto(px_document) json_t *record = NULL;
@@ -257,7 +251,7 @@ static int find_or_build(struct px_project *p, const struct px_project_image_ask
     px_auto_free struct px_compose *b = calloc(1, sizeof *b);
     char place[PATH_MAX];
     if (!b)
-        return no_memory(e);
+        return px_no_memory(e);
     if (name_base(p, place, sizeof place, e) < 0)
         return -1;
     *b = (struct px_compose){.how = &how, .env = image->env.runtime ? &image->env : NULL, .pinned = &image->pinned,
@@ -280,8 +274,8 @@ static int make_once(struct px_project *p, const struct px_project_image_ask *as
     return -1;
 }
 
-/* A tree that is found damaged on the way is not there any more when everything is looked at again, and is made anew; what
- * it was made of may be damaged too. */
+/* A damaged tree found during the build is moved away, and the second pass makes it again; its inputs may be damaged
+ * too. */
 int px_project_image_make(struct px_project *p, const struct px_project_image_ask *ask, struct px_project_image *ret_image,
                           struct px_err *e)
 {
@@ -306,7 +300,7 @@ int px_project_image_ship(struct px_project *p, const struct px_project_image *i
     px_auto_free struct px_compose *b = calloc(1, sizeof *b);
     char place[PATH_MAX];
     if (!b)
-        return no_memory(e);
+        return px_no_memory(e);
     if (name_base(p, place, sizeof place, e) < 0)
         return -1;
     same.base = px_project_base(p);
@@ -318,7 +312,7 @@ int px_project_image_ship(struct px_project *p, const struct px_project_image *i
                 ? -1 : 0;
     json_t *json = r < 0 ? NULL : px_compose_json(b);
     if (r == 0 && !json)
-        r = no_memory(e);
+        r = px_no_memory(e);
     if (r == 0) {
         *ret_json = json;
         *ret_image = b->image;

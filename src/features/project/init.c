@@ -1,4 +1,4 @@
-/* project/init.c - a directory becomes a project of px. */
+/* project/init.c - makes a directory a project of px. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static bool has_section(const char *text, size_t length)
     return has;
 }
 
-/* A header at the end leaves every byte before it alone. */
+/* Appends a header; the bytes before it stay the same. */
 static void append(const struct px_buf *text, struct px_buf *out)
 {
     const char *line_end = text->data && strstr(text->data, "\r\n") ? "\r\n" : "\n";

@@ -1,5 +1,5 @@
-/* The Python that a project's lock and its environment on this machine are for. What the manifest asks for chooses it,
- * and not the sandbox's base: whoever changes the base changes the sandbox alone. */
+/* The Python that a project's lock and its environment on this machine are for. The manifest's range selects it, not
+ * the sandbox's base: changing the base changes only the sandbox. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "env/base_python.h"
 #include "project/snapshot.h"
 
-#define ELSEWHERE "host"        /* what it has for a base that is none of px's */
+#define ELSEWHERE "host"        /* for a base that px does not build */
 
 /* ---- interpreters of this machine ---- */
 
@@ -26,7 +26,7 @@ struct search {
     struct px_base_python *found;
 };
 
-/* Root's or the caller's own, and nobody else writes it. */
+/* Owned by root or the caller, and not writable by others. */
 static bool is_trusted(const char *path)
 {
     struct stat st;
@@ -34,8 +34,8 @@ static bool is_trusted(const char *path)
            !(st.st_mode & S_IWOTH);
 }
 
-/* An interpreter of that minor version that the project can have. A file of the project itself is none: what lies in a
- * repository is not what this machine has. */
+/* A usable interpreter of that minor version. A file in the project itself is not accepted: a repository is
+ * untrusted. */
 static bool take(const struct search *s, const char *path)
 {
     char real[PATH_MAX];
@@ -64,7 +64,7 @@ static bool take_on_path(const struct search *s, const char *list)
     return false;
 }
 
-/* cpython-3.13.1-linux-x86_64-gnu; not 3.13.1+freethreaded, which takes other extensions. */
+/* cpython-3.13.1-linux-x86_64-gnu; not 3.13.1+freethreaded, which has another ABI. */
 static int is_managed(const struct dirent *entry)
 {
     return px_starts_with(entry->d_name, "cpython-3.") && !strchr(entry->d_name, '+');
@@ -87,7 +87,7 @@ static bool take_below(const struct search *s, const char *dir)
     return found;
 }
 
-/* Where uv keeps those that it brought. */
+/* The directory of the interpreters that uv installed. */
 static bool take_of_uv(const struct search *s)
 {
     static const char *const rows[][2] = {
@@ -118,7 +118,7 @@ static const struct px_python *fitting_row(const struct px_project *p)
     return NULL;
 }
 
-/* That one as this machine has it; where it has none, as the base has it: for the sandbox. */
+/* This Python on this machine; if there is none, the base's, for the sandbox. */
 static const struct px_python *row_here(const struct px_project *p, const struct px_python *row,
                                         struct px_base_python *f)
 {

@@ -1,5 +1,4 @@
 /* `px sandbox` in a project: build, explain and status. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,11 +14,6 @@
 
 enum { TEXT_MAX = 16 << 20 };
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "the sandbox of a project");
-}
-
 /* "base=debian-12, capabilities=postgres,xml" */
 static void describe(const struct px_project_image *image, struct px_buf *out)
 {
@@ -29,7 +23,7 @@ static void describe(const struct px_project_image *image, struct px_buf *out)
     px_buf_puts(out, image->capabilities[0] ? ")" : "none)");
 }
 
-/* Takes the details; the image goes with it. */
+/* Takes ownership of the details; frees the image. */
 static int answer(const char *command, struct px_project_image *image, json_t *details, char **ret_json, struct px_err *e)
 {
     px_auto_buf struct px_buf message = PX_BUF(1 << 14);
@@ -48,7 +42,7 @@ static uint64_t size_of(const struct px_image *image)
     return size;
 }
 
-/* In another form, or somewhere else. */
+/* Whether another format or another output is wanted. */
 static int ship(struct px_project *p, const struct px_project_image *image, const struct px_image_build *how,
                 json_t *details, struct px_err *e)
 {
@@ -58,14 +52,14 @@ static int ship(struct px_project *p, const struct px_project_image *image, cons
     if (!how->out && !how->tag && !how->push && !how->compression)
         return 0;
     if (!other)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_project_image_ship(p, image, NULL, how, other, &record, e) < 0)
         return -1;
     (void)px_fmt(digest, sizeof digest, "sha256:%s", other->manifest.hex);
     px_auto(px_document) json_t *more = json_pack("{sssIss*ss*sb}", "image_digest", digest, "size", (json_int_t)size_of(other),
                                                   "out", how->out, "tag", how->tag, "pushed", (int)how->push);
     px_image_done(other);
-    return !more || json_object_update(details, more) < 0 ? no_memory(e) : 0;
+    return !more || json_object_update(details, more) < 0 ? px_no_memory(e) : 0;
 }
 
 int px_project_sandbox_build(struct px_project *p, const struct px_image_build *how, char **ret_json, struct px_err *e)
@@ -74,13 +68,13 @@ int px_project_sandbox_build(struct px_project *p, const struct px_image_build *
     const struct px_project_image_ask ask = {.ready = &ready, .force = how->force};
     px_auto_free struct px_project_image *image = calloc(1, sizeof *image);
     if (!image)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_project_image_make(p, &ask, image, e) < 0)
         return -1;
     px_auto(px_document) json_t *details = px_project_image_json(image);
     px_auto(px_document) json_t *more = json_pack("{sbsIss}", "cached", (int)image->cached, "size",
                                                   (json_int_t)size_of(&image->image), "root", p->site.root);
-    int r = !details || !more || json_object_update(details, more) < 0 ? no_memory(e) : ship(p, image, how, details, e);
+    int r = !details || !more || json_object_update(details, more) < 0 ? px_no_memory(e) : ship(p, image, how, details, e);
     if (r < 0) {
         px_project_image_done(image);
         return -1;
@@ -98,7 +92,7 @@ static bool is_refused(const struct px_manifest *m, const char *capability)
     return false;
 }
 
-/* The reasons, each with why it is set aside, if it is. */
+/* Lists the reasons; for unused ones, why. */
 static json_t *reasons(const struct px_project *p, const struct px_inferred *inferred)
 {
     px_auto_buf struct px_buf text = PX_BUF(TEXT_MAX);
@@ -159,7 +153,7 @@ int px_project_sandbox_explain(struct px_project *p, char **ret_json, struct px_
     const struct px_project_image_ask ask = {.plan = true};
     px_auto_free struct px_project_image *image = calloc(1, sizeof *image);
     if (!image)
-        return no_memory(e);
+        return px_no_memory(e);
     if (px_project_image_make(p, &ask, image, e) < 0)
         return -1;
     return answer("sandbox explain", image, explain(p, image), ret_json, e);

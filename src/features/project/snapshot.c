@@ -1,4 +1,4 @@
-/* project/snapshot.c - opening a project, and one look at it. */
+/* project/snapshot.c - opens a project and takes a snapshot of it. */
 #include "project/snapshot.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ int px_project_open(const char *dir, const char *home, struct px_project **ret_p
     struct px_project *p = calloc(1, sizeof *p);
     if (!p || (home && !(p->home = strdup(home)))) {
         free(p);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the project");
+        return px_no_memory(e);
     }
     p->site.dir = -EBADF;
     if (px_locate_find(path, &p->site, e) < 0) {
@@ -99,7 +99,7 @@ static int read_lock(const struct px_located *site, enum px_pins_format format, 
         return px_fail(e, PX_E_LOCK_FORMAT, r, "cannot read '%s'", name);
     if (px_lock_parse(format, px_buf_text(&text), text.len, name, ret_pins, e) == 0)
         return 0;
-    /* Lists of requirements that are not pinned are everywhere; they are no locks, and nobody said they were. */
+    /* An unpinned requirements.txt is common; it is not a lock, and not an error. */
     return format == PX_PINS_REQUIREMENTS ? 1 : -1;
 }
 
@@ -120,7 +120,7 @@ int px_snapshot_compare(const struct px_located *site, const struct px_lock *pin
     return r;
 }
 
-/* The lock that a px left which was killed between manifest and lock; 1: there is none, or the manifest is another. */
+/* The next.lock of a px that was killed between writing manifest and lock; 1: none, or for another manifest. */
 static int read_next(const struct px_located *site, const struct px_snapshot *l, struct px_lock *ret_pins)
 {
     px_auto_buf struct px_buf text = PX_BUF(LOCK_MAX);
@@ -137,7 +137,7 @@ static int read_next(const struct px_located *site, const struct px_snapshot *l,
     return 1;
 }
 
-/* px.lock, or what was to become it. While a manifest is edited, what was left is not for that one. */
+/* px.lock or next.lock. While a manifest is edited, next.lock does not belong to it. */
 static int read_own_lock(const struct px_project *p, struct px_snapshot *l)
 {
     const struct px_located *site = &p->site;
@@ -153,7 +153,7 @@ static int read_own_lock(const struct px_project *p, struct px_snapshot *l)
     return 0;
 }
 
-/* The first of the formats that is there. A requirements.txt that does not hold everything is no lock either. */
+/* The first existing format. A requirements.txt that is incomplete is not a lock. */
 static int find_lock(const struct px_project *p, struct px_snapshot *l, struct px_err *e)
 {
     const struct px_located *site = &p->site;
@@ -191,7 +191,7 @@ static int look_at_lock(const struct px_project *p, struct px_snapshot *l, struc
     free(requirements.items);
     if (find_lock(p, l, e) < 0)
         return -1;
-    /* Locks of others carry no fingerprint: what they hold is all there is to compare. */
+    /* Locks of other tools have no fingerprint: only their content can be compared. */
     l->flags.manifest_clean = l->lock_read && (l->lock_foreign || px_equal(l->pins.fingerprint, l->fingerprint.hex));
     l->flags.lock_issue = l->flags.lock_exists && (!l->lock_read || l->drift.count > 0);
     return 0;
@@ -211,8 +211,8 @@ static bool same_minor(const char *version, const char *minor)
     return version && px_starts_with(version, minor) && (version[n] == '\0' || version[n] == '.');
 }
 
-/* Its record, its directory and all that they need are in the store, the project's own packages are those of today, and
- * what was built here would be built so now. */
+/* Whether its record, its directory and all that they need are in the store, the project's own packages are current,
+ * and source archives would be built the same way now. */
 static const char *judge_store(struct px_project *p, const struct px_snapshot *l)
 {
     const struct px_env_ask ask = {.manifest = &p->site.manifest, .pins = &l->pins, .project = l->own.facts,
@@ -297,7 +297,7 @@ int px_snapshot_decide(const struct px_project *p, const struct px_snapshot *loo
                                    .env_reason = look->env_reason,
                                    .root = p->site.root,
                                    .first_issue = px_snapshot_first_issue(look)};
-    if (look->lock_error.code && asker != PX_ASKER_PACK) { /* the line that cannot be read says more than any state */
+    if (look->lock_error.code && asker != PX_ASKER_PACK) { /* the unreadable line is more useful than the state */
         *e = look->lock_error;
         (void)px_detail(e, "reason", "lock_invalid");
         return px_detail(e, "state", px_layout_state_id(look->state));
@@ -324,5 +324,5 @@ int px_project_answer(const char *command, const char *status, const char *messa
     }
     free(text);
     *ret_json = line;
-    return line ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "no memory for the answer");
+    return line ? 0 : px_no_memory(e);
 }

@@ -1,8 +1,8 @@
-/* project/snapshot.h - one look at a project: where it is, its lock, its environment, and what follows from them.
+/* project/snapshot.h - a snapshot of a project: its directory, lock, environment, and the resulting state.
  *
- * Why:     status, sync and the guards of run, test and pack answer from the same facts.
+ * Why:     status, sync and the guards of run, test and pack use the same facts.
  * Owns:    struct px_project; what px_snapshot_at found, until px_snapshot_done.
- * Mustn't: write while looking. */
+ * Mustn't: write while taking the snapshot. */
 #pragma once
 
 #include <jansson.h>
@@ -23,17 +23,17 @@ struct px_project {
     struct px_located site;
     char *home;                 /* NULL: the default */
     struct px_sandbox *sandbox; /* opened when it is needed */
-    char *base;                 /* the place of a base that is named by it; NULL: what the manifest says is a name */
-    struct px_base_python *python;              /* of a base that px does not know; NULL: it does, or it is not there */
+    char *base;                 /* the path or reference of a base; NULL: the manifest has a name */
+    struct px_base_python *python;              /* of an unknown base; NULL: known, or not in the store */
     struct px_base_python *here;                /* what was found on this machine */
-    const struct px_python *own;                /* px_project_own; NULL: not asked for yet */
+    const struct px_python *own;                /* px_project_own; NULL: not read yet */
     struct px_progress_to progress;
-    bool by_image;              /* the environment is used as a part of its image: its files are looked at there */
+    bool by_image;              /* the environment is used as a part of its image, which checks its files */
     char *said;                 /* by uv or pip, when they failed */
     struct px_manifest_edit *edit;              /* its manifest is not written yet; NULL: it is what was read */
 };
 
-/* A manifest that is written together with its lock (layout/both.h), so that none is there without the other. */
+/* A manifest that is written together with its lock (layout/both.h). */
 struct px_manifest_edit {
     int dir;
     const struct px_buf *text;
@@ -46,9 +46,9 @@ struct px_snapshot {
     struct px_target target;
     const char *lock_file;      /* what was read, or would be written */
     bool lock_foreign;          /* written by another tool */
-    bool lock_read;             /* pins are there */
+    bool lock_read;             /* pins were read */
     bool lock_next;             /* from .px/next.lock (layout/both.h) */
-    struct px_err lock_error;   /* the lock is there and cannot be used: PX121 */
+    struct px_err lock_error;   /* the lock exists but cannot be used: PX121 */
     struct px_lock pins;
     struct px_drift drift;
     struct px_oid fingerprint;
@@ -59,30 +59,30 @@ struct px_snapshot {
 
 int px_snapshot_at(struct px_project *p, struct px_snapshot *ret_look, struct px_err *e);
 void px_snapshot_done(struct px_snapshot *look);
-/* A list of texts: what the manifest says and px does not do. */
+/* A list of messages: settings of the manifest that px does not support. */
 json_t *px_snapshot_warnings(const struct px_project *p, const struct px_snapshot *look);
-/* What a px left that was killed while it wrote manifest and lock is put in order, before anything else is written. */
+/* Finishes the write of manifest and lock that a killed px left, before anything else is written. */
 int px_snapshot_settle(struct px_project *p, const struct px_snapshot *look, struct px_err *e);
-/* In what a lock does not hold what is asked for. */
+/* The differences between the lock and the requirements. */
 int px_snapshot_compare(const struct px_located *site, const struct px_lock *pins, const struct px_target *target,
                     struct px_drift *ret_drift, struct px_err *e);
 /* "the lock has six 1.0, the manifest asks for six>=2"; NULL: nothing is known to be wrong. */
 const char *px_snapshot_first_issue(const struct px_snapshot *look);
-/* What a guard says of it. */
+/* The guard's decision about it. */
 int px_snapshot_decide(const struct px_project *p, const struct px_snapshot *look, enum px_asker asker, bool strict,
                    bool terminal, enum px_act *ret_act, struct px_err *e);
 
-/* The same, and what it asks for is done: afterwards the environment is there, or it is an error. */
-/* Nothing may be resolved or written but what the lock says: asked for, or CI is set. */
+/* The same, and carries it out: afterwards the environment exists, or it is an error. */
+/* Whether the lock must be used as it is: by --frozen, or because CI is set. */
 bool px_project_frozen(bool asked);
 int px_snapshot_ready(struct px_project *p, struct px_snapshot *look, const struct px_ready *how, struct px_err *e);
-/* The same for who needs the sandbox's: where that is another, this machine's is not made. */
+/* The same for the sandbox: if its environment is another, the host's is not made. */
 int px_snapshot_box_ready(struct px_project *p, struct px_snapshot *look, const struct px_ready *how, struct px_err *e);
 
-/* The Python that the lock and the environment on this machine are for, whatever the base is. Never NULL; one that
- * does not fit where none does. */
+/* The Python that the lock and the environment on this machine are for, whatever the base is. Never NULL; if none fits,
+ * one that does not. */
 const struct px_python *px_project_own(struct px_project *p);
-/* It fits; where none of this machine does, the base is brought, and has to. PX900. */
+/* Checks that it fits; if none of this machine does, imports the base, whose Python must fit. PX900. */
 int px_project_own_need(struct px_project *p, bool plan, struct px_err *e);
 /* The minor version of another one of this machine that would fit; 0: there is none. */
 unsigned px_project_other(const struct px_project *p);
@@ -91,19 +91,19 @@ bool px_python_same(const struct px_python *a, const struct px_python *b);
 /* Whether the base has that very Python, so that one environment is for both. */
 bool px_project_shares(struct px_project *p);
 
-/* What the manifest says of its base, or the default one; one that px knows by the name that px has for it. */
+/* The manifest's base, or the default one; a known base by px's own name. */
 const char *px_project_base_said(const struct px_project *p);
 
-/* Resolves anew and writes px.lock, whether it fits or not; what `keep` names ("name==version") stays; NULL: nothing has
- * to. The look after it is another. PX120 for the lock of another tool. */
+/* Resolves again and writes px.lock, even if it fits. `keep` ("name==version") fixes versions; NULL: none. The caller
+ * must take a new snapshot: the lock has changed. PX120 for the lock of another tool. */
 int px_snapshot_relock(struct px_project *p, struct px_snapshot *look, const struct px_names *keep, struct px_err *e);
 
-/* What its base is called in the store, and its Python; NULL: not known. */
+/* The name of its base in the store, and its Python; NULL: not known. */
 const char *px_project_base(const struct px_project *p);
 const struct px_python *px_project_python(const struct px_project *p);
-/* Looks for a base in the store that px does not know; what is not there is not brought. */
+/* Looks for an unknown base in the store; does not import it. */
 void px_project_base_look(struct px_project *p);
-/* The same, and one that is named by its place is imported, once. With `plan` nothing is. PX900. */
+/* The same, and imports a base given by path or reference, once; not with `plan`. PX900. */
 int px_project_base_bring(struct px_project *p, bool plan, struct px_err *e);
 
 int px_project_sandbox(struct px_project *p, struct px_sandbox **ret_sandbox, struct px_err *e);

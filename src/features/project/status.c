@@ -1,4 +1,4 @@
-/* project/status.c - where a project stands, as an answer. */
+/* project/status.c - the state of a project, as an answer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static const char *member_here(const struct px_located *site)
     const char *path = NULL;
     for (size_t i = 0; i < site->member_count; i++)
         if (site->members[i].here)
-            path = site->members[i].path;      /* of one in another, the inner: it sorts behind */
+            path = site->members[i].path;      /* of nested members the inner one: it sorts later */
     return path;
 }
 
@@ -132,7 +132,7 @@ static json_t *next_action(const struct px_located *site, const struct px_snapsh
     return json_pack("{s:s, s:s}", "kind", site->workspace ? "sync_workspace" : "sync", "command", "px sync");
 }
 
-/* What this machine has may fit, and the base not: then its sandbox is refused. */
+/* The host's Python may fit while the base's does not: then the sandbox is refused. */
 static void add_base_warning(const struct px_project *p, const struct px_snapshot *l, json_t *list)
 {
     const struct px_python *python = px_project_python(p);

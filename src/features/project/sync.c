@@ -1,5 +1,5 @@
-/* project/sync.c - from the manifest to the lock, from the lock to the environment; and what run, test and
- * pack ask first. */
+/* project/sync.c - from the manifest to the lock, from the lock to the environment; and the guards of run, test and
+ * pack. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static void tell(const struct px_project *p, const char *what)
         p->progress.tell(p->progress.user, what, 0, 0);
 }
 
-/* Another tool's lock is that tool's to write. */
+/* px does not write the lock of another tool. */
 static int refuse_foreign(const struct px_snapshot *l, struct px_err *e)
 {
     static const struct {
@@ -52,7 +52,7 @@ static int refuse_foreign(const struct px_snapshot *l, struct px_err *e)
     return px_fix(e, "Run `%s`.\nOr remove %s: then `px sync` writes px.lock.", command, l->lock_file);
 }
 
-/* pip judges markers by the Python that runs it, so that for another one its answer may not hold what is needed there. */
+/* pip evaluates markers for its own Python, so its answer may lack packages for another one. */
 static int check_answer(const struct px_project *p, const struct px_snapshot *l, const struct px_lock *pins, struct px_err *e)
 {
     struct px_drift drift;
@@ -67,7 +67,7 @@ static int check_answer(const struct px_project *p, const struct px_snapshot *l,
     return px_fix(e, "Install uv, or python%s with pip: then they resolve for it.", l->target.minor);
 }
 
-/* Nobody has to run the tool by hand to see why. Where no log can be written, the error stands as it is. */
+/* Writes the tool's output to a log for the user. If the log cannot be written, the error stays as it is. */
 static int log_failure(struct px_project *p, struct px_buf *said, const char *tool, struct px_err *e)
 {
     if (said->len == 0 || !strstr(e->details, "\"resolve_failed\""))
@@ -77,7 +77,7 @@ static int log_failure(struct px_project *p, struct px_buf *said, const char *to
     p->said = px_buf_take(said);
     if (r < 0)
         return -1;
-    (void)px_detail(e, "log", ".px/logs/sync.log");     /* state: a name for people, nothing is opened by it */
+    (void)px_detail(e, "log", ".px/logs/sync.log");     /* state: a name for messages, nothing is opened by it */
     return px_fix(e,
                   "Correct the requirements in pyproject.toml, or the index that %s is set to.\n"
                   "All that %s said is in .px/logs/sync.log; `px -v sync` shows it.",
@@ -116,7 +116,7 @@ static int write_lock(struct px_project *p, struct px_snapshot *l, const struct 
     return 0;
 }
 
-/* The look after it is another. */
+/* Takes a new snapshot: writing the lock made the old one stale. */
 static int bring_lock(struct px_project *p, struct px_snapshot *l, const struct px_names *keep, struct done *done,
                       struct px_err *e)
 {
@@ -258,7 +258,7 @@ static int find_asker(const char *command, enum px_asker *ret_asker, struct px_e
     return px_fail(e, PX_E_VALUE, 0, "no command '%.64s' uses a project's environment", command ? command : "");
 }
 
-/* What the guard asks for, done. */
+/* Carries out the guard's decision. */
 static int get_ready(struct px_project *p, struct px_snapshot *l, const struct px_ready *how, bool own, struct done *done,
                      const char **ret_action, struct px_err *e)
 {

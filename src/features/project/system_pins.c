@@ -15,11 +15,6 @@
 
 enum { LOCK_MAX = PX_TOML_BYTES_MAX };
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "the packages that a lock pins");
-}
-
 /* The base of the project, if px builds it from packages. */
 static const struct px_base_row *row_of(const struct px_project *p)
 {
@@ -48,7 +43,7 @@ static int take_packages(const struct px_snapshot *look, const struct px_pin_sys
                                            .size = p->size};
         int r = px_packages_add(out, &package);
         if (r < 0)
-            return r == -EINVAL ? wrong(look, "has a package that is none:", p->name, e) : no_memory(e);
+            return r == -EINVAL ? wrong(look, "has a package that is none:", p->name, e) : px_no_memory(e);
     }
     return px_packages_sort(out) < 0 ? wrong(look, "names a package twice, of", look->pins.system.base, e) : 0;
 }
@@ -136,7 +131,7 @@ static int write_text(const struct px_project *p, const struct px_snapshot *look
     for (; pinned->capabilities[system.capability_count]; system.capability_count++)
         names[system.capability_count] = pinned->capabilities[system.capability_count];
     if (!base || !packages)
-        return no_memory(e);
+        return px_no_memory(e);
     if (new_text(p, look, &system, &out, e) < 0)
         return -1;
     int r = px_layout_replace_file(p->site.dir, look->lock_file, out.data, out.len);
@@ -157,7 +152,7 @@ static bool same_names(const struct px_pinned *a, const struct px_pinned *b)
     return !a->capabilities[i] && !b->capabilities[i];
 }
 
-/* Whether the lock says it already; of the base alone there is nothing to add to a lock that has this base. */
+/* Whether the lock already has it; base packages alone add nothing to a lock with this base. */
 static bool is_said(const struct px_pinned *now, const struct px_pinned *pinned)
 {
     return same_list(&now->base, &pinned->base) &&
@@ -171,7 +166,7 @@ int px_system_pins_write(const struct px_project *p, const struct px_snapshot *l
     struct px_pinned now;
     if (pinned->base.count == 0 || look->lock_foreign || !look->lock_read || look->pins.version != 1 || !row_of(p))
         return 0;
-    /* What cannot be read is written anew. */
+    /* An unreadable table is written again. */
     bool said = px_system_pins_read(p, look, &now, &ignored) == 0 && is_said(&now, pinned);
     px_compose_pinned_done(&now);
     if (said)
@@ -189,10 +184,10 @@ int px_system_pins_settle(struct px_project *p, const struct px_snapshot *look, 
     const struct px_project_image_ask ask = {.plan = true, .learn = &learned};
     px_auto_free struct px_project_image *image = calloc(1, sizeof *image);
     if (!image)
-        return no_memory(e);
+        return px_no_memory(e);
     if (look->lock_foreign || !row_of(p))
         return 0;
-    /* A sandbox that cannot be is no matter of the lock: who wants it is told. */
+    /* An impossible sandbox is not an error of the lock: commands that use the sandbox report it. */
     int r = px_project_image_make(p, &ask, image, &ignored) < 0 ? 0 : px_system_pins_write(p, look, &learned, ret_wrote, e);
     px_project_image_done(image);
     px_compose_pinned_done(&learned);

@@ -1,6 +1,6 @@
 /* project/system_pins.h - what a project's lock pins of the system: the packages of its base and of its capabilities.
  *
- * Why:     the archives of distributions move; a commit has to give the same sandbox on another day and another machine.
+ * Why:     the archives of distributions change; a commit must give the same sandbox later and on other machines.
  * Owns:    nothing.
  * Mustn't: write a lock of another tool, or any lock for a command that is frozen. */
 #pragma once
@@ -12,13 +12,12 @@ struct px_snapshot;
 struct px_pinned;
 struct px_project;
 
-/* What holds for the project's base and this machine's processor; empty if nothing does. PX121: it names what is no
+/* The pins for the project's base and this machine's architecture; empty if there are none. PX121: an invalid
  * package. */
 int px_system_pins_read(const struct px_project *p, const struct px_snapshot *look, struct px_pinned *ret_pinned,
                    struct px_err *e);
-/* Writes it into px.lock, if that says something else. */
+/* Writes it into px.lock if it differs. */
 int px_system_pins_write(const struct px_project *p, const struct px_snapshot *look, const struct px_pinned *pinned,
                     bool *ret_wrote, struct px_err *e);
-/* The same for what the sandbox of the project is on this machine, as far as that is known: nothing is fetched or
- * built. */
+/* The same for the project's sandbox on this machine, as far as it is known; fetches and builds nothing. */
 int px_system_pins_settle(struct px_project *p, const struct px_snapshot *look, bool *ret_wrote, struct px_err *e);

@@ -55,7 +55,7 @@ TEST(the_nearest_project_counts)
     put(dir, "src/deep/x", "");
     put(dir, "inner/pyproject.toml", "[project]\nname = \"i\"\n" PX);
     put(dir, "inner/src/x", "");
-    put(dir, "other/pyproject.toml", "[project]\nname = 7\n");      /* says nothing of px, so it is nobody's business */
+    put(dir, "other/pyproject.toml", "[project]\nname = 7\n");      /* has no [tool.px], so it is ignored */
     put(dir, "locked/px.lock", "version = 1\n");
     check_root("", "", false);
     check_root("src/deep", "", false);
@@ -99,7 +99,7 @@ TEST(members_belong_to_their_workspace)
     px_locate_done(&site);
 }
 
-/* What a project of these two manifests misses in Python 3.11.2; the second is a member's, "" for none. */
+/* The range that Python 3.11.2 does not satisfy in these two manifests; the second is a member's, "" for none. */
 static void check_misses(int dir, const char *root, const char *member, const char *expected)
 {
     struct px_located site;

@@ -1,5 +1,5 @@
-/* project/test_snapshot.c - what run, test and pack are told: the guards of a real project in every state (P20, P21,
- * P22, P26, P34). */
+/* project/test_snapshot.c - the guards of run, test and pack for a real project in every state (P20, P21, P22, P26,
+ * P34). */
 #include <px/project.h>
 
 #include <errno.h>
@@ -78,7 +78,7 @@ static struct px_oid hash_file(int dir, const char *name)
     return id;
 }
 
-/* All that belongs to the project, by its bytes. */
+/* The bytes of all files of the project. */
 struct seen {
     struct px_oid files[3];
 };
@@ -122,7 +122,7 @@ TEST(a_project_without_a_lock)
     ASSERT_EQ(setenv("CI", "true", 1), 0);
     check_refused(&w, &person, PX_E_LOCK, "missing_lock");
     ASSERT_EQ(setenv("CI", "0", 1), 0);
-    ASSERT_PX(ready(&w, &person, &e), e);       /* a person is there: it is made on the way */
+    ASSERT_PX(ready(&w, &person, &e), e);       /* interactive: it is made automatically */
     ASSERT_PX(ready(&w, &frozen, &e), e);
     (void)px_fd_close(w.dir);
 }

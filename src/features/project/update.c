@@ -1,5 +1,4 @@
-/* project/update.c - what a lock pins, moved to what there is now. */
-#include <errno.h>
+/* project/update.c - updates the pins of a lock to current versions. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,11 +13,6 @@
 #include "store/document.h"
 
 enum { NAME_BYTES = 256 };
-
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "updating a lock");
-}
 
 /* ---- what changed ---- */
 
@@ -88,7 +82,7 @@ static int list_kept(const struct px_snapshot *l, const char *const *names, stru
 {
     keep->items = calloc(l->pins.count + 1, sizeof *keep->items);
     if (!keep->items)
-        return no_memory(e);
+        return px_no_memory(e);
     for (size_t i = 0; i < l->pins.count; i++)
         if (l->pins.items[i].specifier && !l->pins.items[i].own && !is_named(names, l->pins.items[i].name))
             keep->items[keep->count++] = l->pins.items[i].specifier;
@@ -128,7 +122,7 @@ static int update_packages(struct px_project *p, const struct px_snapshot *befor
         r = px_project_env_sync(p, &l, false, &built, e);
     json_t *changes = r < 0 ? NULL : changes_of(&before->pins, &l.pins);
     if (r == 0)
-        r = changes ? answer(p, &l, "update", changes, ret_json, e) : no_memory(e);
+        r = changes ? answer(p, &l, "update", changes, ret_json, e) : px_no_memory(e);
     px_snapshot_done(&l);
     return r;
 }
@@ -162,7 +156,7 @@ static int not_built(const struct px_project *p, struct px_err *e)
                   px_project_base(p));
 }
 
-/* Built before it is written down: a lock names nothing that cannot be. */
+/* Builds first and then writes: a lock never names packages that cannot be installed. */
 static int renew(struct px_project *p, const struct px_snapshot *l, struct px_project_image *image, char **ret_json,
                  struct px_err *e)
 {
@@ -178,7 +172,7 @@ static int renew(struct px_project *p, const struct px_snapshot *l, struct px_pr
     json_t *changes = r < 0 ? NULL : json_array();
     if (r == 0 && (!changes || compare_lists(changes, &before.base, &learned.base) < 0 ||
                    compare_lists(changes, &before.packages, &learned.packages) < 0))
-        r = no_memory(e);
+        r = px_no_memory(e);
     if (r == 0)
         r = answer(p, l, "update_system", changes, ret_json, e);
     else
@@ -192,7 +186,7 @@ static int update_system(struct px_project *p, const struct px_snapshot *l, char
 {
     px_auto_free struct px_project_image *image = calloc(1, sizeof *image);
     if (!image)
-        return no_memory(e);
+        return px_no_memory(e);
     int r = renew(p, l, image, ret_json, e);
     px_project_image_done(image);
     return r;
@@ -209,7 +203,7 @@ static int frozen(struct px_err *e)
                      "Or unset CI for this command: CI= px update.");
 }
 
-/* A lock of another tool pins nothing of the system, and is not ours to move. */
+/* A lock of another tool has no system pins, and px does not change it. */
 static int foreign(const struct px_snapshot *l, struct px_err *e)
 {
     (void)px_fail(e, PX_E_LOCK, 0, "'%s' is the lock, and another tool wrote it", l->lock_file);

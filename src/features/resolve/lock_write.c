@@ -1,5 +1,4 @@
 /* From pins to the bytes of px.lock, and the tables that a workspace adds. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,11 +11,6 @@
 #include "resolve/resolved.h"
 
 enum { NAME_BYTES = 256 };
-
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "the lock");
-}
 
 /* ---- what the pins do not say themselves ---- */
 
@@ -61,10 +55,10 @@ static int settle(const struct px_located *site, struct px_lock *pins, struct px
     pins->python = px_lock_keep(&r, px_locate_python(site), strlen(px_locate_python(site)));
     pins->fingerprint = px_lock_keep(&r, fingerprint.hex, strlen(fingerprint.hex));
     if (!pins->fingerprint || !pins->python || (name && !pins->project) || px_lock_compute_id(pins, &id) < 0)
-        return no_memory(e);
+        return px_no_memory(e);
     pins->mode = "p0-pinned";
     pins->lock_id = px_lock_keep(&r, id.hex, strlen(id.hex));
-    return pins->lock_id ? 0 : no_memory(e);
+    return pins->lock_id ? 0 : px_no_memory(e);
 }
 
 /* ---- a workspace ---- */
@@ -104,7 +98,7 @@ static int put_member(const struct px_member *m, struct px_buf *out, struct px_e
     return 0;
 }
 
-/* The members that ask for a package themselves. */
+/* The members that require a package directly. */
 static int put_owners(const struct px_located *site, const char *package, struct px_buf *out, struct px_err *e)
 {
     bool any = false;
@@ -139,8 +133,7 @@ static int put_workspace(const struct px_located *site, const struct px_lock *pi
 
 /* ---- the whole ---- */
 
-/* What was written reads as what was meant: texts of other tools may hold anything, and the lock of a project is no
- * site to find out. */
+/* Parses the text before it is written: strings of other tools may contain anything and must not break the lock. */
 static int prove(const struct px_lock *pins, const struct px_buf *out, const char *shown, struct px_err *e)
 {
     struct px_lock again;

@@ -1,4 +1,4 @@
-/* The log of what uv and pip said. */
+/* The log of uv's and pip's output. */
 #include <errno.h>
 
 #include "base/err.h"

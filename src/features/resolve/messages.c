@@ -14,9 +14,9 @@ struct line {
 
 struct picking {
     struct px_buf *out;
-    bool index;                 /* which index was asked matters */
+    bool index;                 /* includes the address of the index */
     bool block;                 /* the lines belong to the one before, until an empty one */
-    bool stderr_part;           /* uv has quoted what a build said: its last line tells */
+    bool stderr_part;           /* uv quotes the output of a build: its last line has the cause */
     struct line last, before;   /* the last two that were not empty */
 };
 
@@ -31,7 +31,7 @@ static bool next(const char **text, struct line *ret_line)
     return true;
 }
 
-/* Without what uv and pip draw before it. */
+/* Skips the decoration that uv and pip print before it. */
 static struct line bare(struct line l)
 {
     static const char *const drawn[] = {" ", "\t", "\r", "×", "│", "├", "╰", "─", "▶", ">"};

@@ -56,7 +56,7 @@ static int missing(const char *python, struct px_err *e)
     return px_fix(e, "Install one of them: apt install python3-pip, or uv.");
 }
 
-/* What would help the code of a package that failed, as one line more. had: the capabilities that it had; NULL: none. */
+/* Adds a hint for a package whose code failed. had: the capabilities that it had; NULL: none. */
 static void add_hint(char *why, size_t size, const char *said, const char *had)
 {
     static const char rust[] = "\nIt is built with Rust, for which px has no crates: take a version that has a wheel.";
@@ -97,7 +97,7 @@ static int show_path(struct px_buildbox *box, const char *path, struct px_err *e
     return px_buildbox_show(box, path, path, false, e);
 }
 
-/* system: the root that it sees instead of this machine's programs, with changes that go with it; NULL: those. */
+/* system: a root instead of this machine's programs, whose changes are dropped; NULL: this machine's. */
 static int make_box(const char *root, const char *system, const char *doing, int scratch, struct px_buildbox *box,
                     struct px_err *e)
 {
@@ -129,7 +129,7 @@ struct question {
     const char *what;           /* "resolve the project's requirements" */
     const struct px_target *target;
     const struct px_names *asked;
-    const struct px_names *keep;        /* "name==version" of what is not to move; NULL: anything may */
+    const struct px_names *keep;        /* "name==version" of fixed packages; NULL: none */
     const struct px_env_ask *env;               /* of the project; NULL: none */
     const char *system;         /* see make_box */
     const char *had;            /* the capabilities whose development packages that has */
@@ -162,8 +162,8 @@ static int ask(const struct question *q, const char *tool, const char *doing, co
 
 /* ---- pip: its words and its answer would come mixed, so that the answer goes by a file ---- */
 
-/* pip resolves for the Python that runs it. For another one it takes wheels only: it cannot run a source archive
- * there. */
+/* pip resolves for the Python that runs it. For another Python it accepts only wheels: it cannot run a source archive
+ * for it. */
 static int add_foreign(const struct question *q, struct words *w, struct px_err *e)
 {
     const struct px_python *runtime = q->target->runtime;
@@ -178,7 +178,7 @@ static int add_foreign(const struct question *q, struct words *w, struct px_err 
                : 0;
 }
 
-/* What is asked for on the target, without the markers, which pip would judge by its own Python. */
+/* The requirements that apply on the target, without their markers: pip would evaluate those for its own Python. */
 static int strip_markers(const struct question *q, struct px_names *ret_list, char ***ret_texts, struct px_err *e)
 {
     char **texts = calloc(q->asked->count + 1, sizeof *texts);
@@ -195,7 +195,7 @@ static int strip_markers(const struct question *q, struct px_names *ret_list, ch
             break;
     }
     *ret_list = (struct px_names){.items = (const char **)texts, .count = n};
-    return texts && (n == 0 || texts[n - 1]) ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "resolving");
+    return texts && (n == 0 || texts[n - 1]) ? 0 : px_no_memory(e);
 }
 
 static int ask_pip(const struct question *q, const struct px_names *asked, struct px_buf *out, struct px_err *e)
@@ -259,7 +259,7 @@ static int run_uv(const struct question *q, const char *uv, struct px_buf *out, 
 
 /* ---- both ---- */
 
-/* A source archive could not say what it needs. */
+/* Whether the metadata of a source archive could not be built. */
 static bool build_failed(const struct px_buf *said)
 {
     static const char *const marks[] = {"subprocess-exited-with-error", "metadata-generation-failed", "Failed to build",
@@ -270,8 +270,8 @@ static bool build_failed(const struct px_buf *said)
     return false;
 }
 
-/* The code of packages asks this machine for headers and programs, which has none of them, or others. Once more with those of
- * the project's capabilities, on its base. Where there is no such root, the first answer stands. */
+/* The code of packages needs headers and programs that this machine may not have. Tries again on the project's base
+ * with the development packages of its capabilities. Without such a root the first error stays. */
 static int try_on_base(const struct question *q, const char *uv, struct px_buf *out, struct px_err *e)
 {
     const struct px_python *runtime = q->target->runtime;
@@ -307,18 +307,18 @@ static int resolve_in(const struct question *q, struct px_lock *ret_pins, const 
     return (with_uv ? px_resolved_from_pylock : px_resolved_from_pip)(px_buf_text(&out), out.len, &what, ret_pins, e);
 }
 
-/* A directory that goes with this process, and two syncs of one project after the other. */
+/* A temporary directory, removed with this process; its lock makes syncs of one project run one after the other. */
 static int scratch_begin(struct px_sandbox *s, const char *root, struct px_tree_build **ret_scratch, struct px_err *e)
 {
     px_auto_buf struct px_buf words = PX_BUF(PATH_MAX + 64);
     struct px_oid id;
     px_buf_printf(&words, "resolve %s", root);
     if (words.err < 0 || px_hash_bytes(words.data, words.len, &id) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "resolving");
+        return px_no_memory(e);
     return px_tree_begin(s->store, &id, ret_scratch, e);
 }
 
-/* For both of them, which read it as pip does. */
+/* For uv and pip; uv reads it as pip does. */
 static int write_keep(const struct question *q, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(ANSWER_MAX);
@@ -388,13 +388,13 @@ static int add_pins(struct words *w, const struct px_chosen *list, size_t count,
     char **texts = calloc(count + 1, sizeof *texts);
     int r = 0;
     if (!texts)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "downloading");
+        return px_no_memory(e);
     for (size_t i = 0; r == 0 && i < count; i++) {
         px_auto_buf struct px_buf text = PX_BUF(1024);
         px_buf_printf(&text, "%s==%s", list[i].pin->name, list[i].pin->version);
         texts[i] = px_buf_take(&text);
         r = texts[i] ? add_words(w, (const char *const *)&texts[i], 1, e)
-                     : px_fail(e, PX_E_MEMORY, ENOMEM, "downloading");
+                     : px_no_memory(e);
     }
     *ret_texts = texts;
     return r;
@@ -444,7 +444,7 @@ int px_resolve_download(const char *root, const struct px_target *target, const 
                                 ":all:"};
     size_t own = target->runtime->minor == q.python.minor && !target->runtime->musl
                      ? 4
-                     : 0; /* then source archives will do as well */
+                     : 0; /* then source archives are accepted as well */
     int r = add_words(&w, head, PX_COUNT_OF(head) - own, e) < 0 || add_words(&w, end, PX_COUNT_OF(end), e) < 0 ||
                     add_pins(&w, list, count, &texts, e) < 0
                 ? -1 : run_download(root, q.python.path, &w, dir, e);

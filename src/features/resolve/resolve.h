@@ -16,17 +16,17 @@
 
 struct px_err;
 
-/* uv where it is installed, else pip. keep: "name==version" of packages that are not to move; NULL: any may. The pins are
- * not yet settled: px_resolved_write does that. PX120 with the reason resolver_missing or resolve_failed; then `said` has
- * all that the tool wrote, quoted. */
+/* uv where it is installed, else pip. keep: "name==version" of fixed packages; NULL: none. The pins are incomplete
+ * until px_resolved_write. PX120 with the reason resolver_missing or resolve_failed; then `said` has the tool's quoted
+ * output. */
 int px_resolve(struct px_sandbox *s, const struct px_located *site, const struct px_target *target,
                const struct px_names *keep, struct px_lock *ret_pins, const char **ret_tool, struct px_buf *said, struct px_err *e);
 
-/* The same for a list, of which nothing else is known: what the build of a source archive asks for. */
+/* The same for a plain list of requirements: those of a source archive's build. */
 int px_resolve_names(struct px_sandbox *s, const char *root, const struct px_target *target,
                      const struct px_names *asked, struct px_lock *ret_pins, struct px_err *e);
 
-/* The files of pins whose place the lock does not say, by `pip download`, into an open directory. Their hashes are
- * not looked at. */
+/* Fetches the files of pins without an address by `pip download` into an open directory. Does not check their
+ * hashes. */
 int px_resolve_download(const char *root, const struct px_target *target, const struct px_chosen *list, size_t count,
                         int dir, struct px_err *e);

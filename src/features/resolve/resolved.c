@@ -27,7 +27,7 @@ static int bad_answer(struct px_lock_reading *r, const char *package, const char
 
 /* ---- where a file is ---- */
 
-/* "https://user:secret@host/x" -> "https://host/x"; without what stands behind '#'. */
+/* "https://user:secret@host/x" -> "https://host/x"; without the fragment. */
 static const char *public_url(struct px_lock_reading *r, const char *url)
 {
     char out[URL_BYTES];
@@ -42,7 +42,7 @@ static const char *public_url(struct px_lock_reading *r, const char *url)
     return px_lock_keep(r, out, strlen(out));
 }
 
-/* NULL: on this machine, outside of the project; or no memory. */
+/* NULL: a path outside of the project; or no memory. */
 static const char *portable_place(struct px_lock_reading *r, const char *root, const char *url)
 {
     char path[URL_BYTES];
@@ -119,7 +119,7 @@ static int add_text(struct px_lock_reading *r, const char ***list, size_t *count
 
 /* ---- pip ---- */
 
-/* The names of what it needs in this environment. */
+/* The names of its dependencies in this environment. */
 static int pip_requires(struct px_lock_reading *r, const json_t *metadata, const struct px_marker_env *env,
                         struct px_lock_pin *pin)
 {
@@ -137,7 +137,7 @@ static int pip_requires(struct px_lock_reading *r, const json_t *metadata, const
         if (!text || px_marker_requirement_parse(text, &q) < 0 ||
             px_marker_package_name(q.name, q.name_length, name, sizeof name) < 0 ||
             px_fmt(marker, sizeof marker, "%.*s", (int)q.marker_length, q.marker) < 0)
-            continue;           /* the resolver has understood it; here it is a remark */
+            continue;           /* the resolver has parsed it; here it is only informative */
         if (px_marker_holds(marker, &with) == 1 && add_text(r, &pin->requires, &pin->requires_count, name) < 0)
             return -1;
     }

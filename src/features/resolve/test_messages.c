@@ -1,4 +1,4 @@
-/* resolve/test_messages.c - what is quoted of uv and pip, by outputs of theirs. */
+/* resolve/test_messages.c - which lines of real outputs of uv and pip are quoted. */
 #include "resolve/messages.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ static const struct {
      "ERROR: Cannot install alpha==1.0 and gamma==1 because these package versions have conflicting dependencies.\n"
      "alpha 1.0 depends on beta>=2\n"
      "gamma 1 depends on beta<2"},
-    /* pip: an index that nobody is at */
+    /* pip: an index that does not answer */
     {"Looking in indexes: http://127.0.0.1:9/\n"
      "WARNING: Retrying (Retry(total=1, connect=None)) after connection broken by 'NewConnectionError('<pip._vendor.urllib3.connection."
      "HTTPConnection object at 0x7fade723a090>: Failed to establish a new connection: [Errno 111] Connection refused')': /idna/\n"

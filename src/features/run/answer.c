@@ -1,4 +1,4 @@
-/* What is said of a program that ended, or that would be run. */
+/* The answer about a program that ended, or that would be run. */
 #include <errno.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static bool has_capability(const struct px_launch *l, const char *capability)
     return false;
 }
 
-/* What has to be added: its capability, and `headers` for what that has in its development packages. */
+/* The capabilities to add: its own, and `headers` for its development packages. */
 struct lacking {
     const char *first, *second; /* second NULL: one is enough */
 };
@@ -54,7 +54,7 @@ static bool find_lacking(const struct px_launch *l, const struct px_missing *m, 
     return ret->first != NULL;
 }
 
-/* On a terminal both streams are one. */
+/* On a terminal both streams are merged. */
 static bool find_missing(const struct px_launch *l, const struct px_launch_end *end, struct px_missing *ret,
                          struct lacking *ret_lacking)
 {
@@ -92,7 +92,7 @@ bool px_launch_missing(const struct px_launch *l, const struct px_launch_end *en
 
 /* ---- the answer ---- */
 
-/* Text of a stranger's as JSON: what is no UTF-8 is replaced. Above the limit the middle is left out. */
+/* Untrusted output as JSON: invalid UTF-8 is replaced. Above the limit the middle is left out. */
 static json_t *output_json(const struct px_launch *l, const struct px_bytes *kept, uint64_t total)
 {
     px_auto_buf struct px_buf text = PX_BUF(2 * l->capture_max + sizeof MARKER),
@@ -170,11 +170,11 @@ static json_t *words_json(char *const *words, size_t count)
 {
     json_t *list = json_array();
     for (size_t i = 0; list && i < count; i++)
-        json_array_append_new(list, json_string(words[i])); /* one that is no UTF-8 is left out */
+        json_array_append_new(list, json_string(words[i])); /* one that is not UTF-8 is left out */
     return list;
 }
 
-/* Where the packages are looked for, in that order, as the program sees it. */
+/* The search path of packages, in order, as the program sees it. */
 static json_t *paths_json(const struct px_launch *l, const struct px_env *env)
 {
     json_t *list = json_array();

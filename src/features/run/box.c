@@ -16,7 +16,7 @@ int px_project_policy(struct px_policy **ret_policy, struct px_err *e)
     return px_policy_new("project", ret_policy, e);
 }
 
-/* Writes beside the working tree go to memory and are gone with the box: the image is the same for everybody. */
+/* Writes outside the working tree go to memory and are dropped with the box: the image is shared. */
 static int set_places(struct px_launch *l, struct px_err *e)
 {
     struct px_policy *policy = l->policy;

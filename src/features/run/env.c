@@ -1,5 +1,6 @@
-/* The variables of a project's program. On the host it has the caller's, with the environment in front; in the sandbox
- * it has the project's, and of the caller's only what says how to print: nothing that names a path of this machine. */
+/* The variables of a project's program. On the host it gets the caller's, with the environment first in PATH. In the
+ * sandbox it gets the project's, and of the caller's only a few about output, colours and time: none with a path of
+ * this machine. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,16 +61,16 @@ static int copy_caller(struct px_launch *l, size_t more, struct px_err *e)
     while (environ && environ[count])
         count++;
     if (!(l->env = calloc(count + more + 1, sizeof *l->env)))
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the environment of a program");
+        return px_no_memory(e);
     for (size_t i = 0; i < count; i++) {
         if (!(l->env[i] = strdup(environ[i])))
-            return px_fail(e, PX_E_MEMORY, ENOMEM, "the environment of a program");
+            return px_no_memory(e);
         l->env_count++;
     }
     return 0;
 }
 
-/* Compiled files go where the caller says, or nowhere: never into the project or the store. */
+/* Byte code is written where the caller's variables say, or not at all: never into the project or the store. */
 static int put_own(struct px_launch *l, const struct px_env *env, struct px_err *e)
 {
     char python[PATH_MAX], search[VALUE_MAX];
@@ -109,7 +110,7 @@ int px_run_host_env(struct px_launch *l, struct px_err *e)
 
 /* ---- in the box ---- */
 
-/* What the caller said himself (-e) stays as he said it. */
+/* Variables that the caller set with -e are not changed. */
 int px_run_give(struct px_policy *policy, const char *name, const char *value, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(VALUE_MAX);

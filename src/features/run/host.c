@@ -1,5 +1,4 @@
-/* A project's program on this machine: a child in the caller's process group, so that its terminal is the program's as
- * well. */
+/* Runs a project's program on this machine: a child in the caller's process group, so that it can use the terminal. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,7 +25,7 @@ struct stream {
 struct host {
     struct px_launch *l;
     int pidfd, signals;
-    int fail[2];                /* what its execve said; closed by success */
+    int fail[2];                /* reports the errno of execve; closed on success */
     struct stream streams[STREAMS];
 };
 
@@ -91,7 +90,7 @@ static _Noreturn void become(const struct host *h)
 
 /* ---- the parent ---- */
 
-/* What the terminal sends goes to the whole process group, and so to the program already. */
+/* The terminal's signals go to the whole process group, so the program has already received them. */
 static void pass_on(const struct host *h)
 {
     struct signalfd_siginfo info;
@@ -100,7 +99,7 @@ static void pass_on(const struct host *h)
             (void)px_pidfd_signal(h->pidfd, (int)info.ssi_signo);
 }
 
-/* 1: something was read; 0: there is nothing now, or never again. */
+/* 1: read something; 0: no data now, or end of file. */
 static int keep(struct stream *s, const struct pollfd *ready)
 {
     char piece[PIECE];
@@ -113,8 +112,8 @@ static int keep(struct stream *s, const struct pollfd *ready)
     return 0;
 }
 
-/* Until the program has ended. For what others still hold of its output nobody waits: only what is there by then is
- * read. */
+/* Reads until the program has ended. Does not wait for other processes that hold its output open; reads only what is
+ * there. */
 static int watch(struct host *h)
 {
     bool ended = false;

@@ -62,7 +62,7 @@ bool px_launch_cached(const struct px_launch *launch)
 
 /* ---- the environment on this machine ---- */
 
-/* One that was recorded by an older px says too little: it is made again, which finds everything there. */
+/* A record of an older px is incomplete: the environment is made again, which finds all trees. */
 static int load_env(struct px_launch *l, struct px_sandbox *s, struct px_err *e)
 {
     const struct px_python *python = px_project_own(l->p);
@@ -106,7 +106,7 @@ static const char *action_of(enum px_act act)
     return act == PX_ACT_SYNC ? "resolve_lock" : act == PX_ACT_REBUILD ? "sync_env" : "noop";
 }
 
-/* What the guard would do. */
+/* What the guard would decide. */
 static int decide_only(struct px_launch *l, const struct px_snapshot *look, const struct px_ready *ready, struct px_err *e)
 {
     enum px_act act = PX_ACT_GO;
@@ -170,12 +170,12 @@ static int find_program(struct px_launch *l, const char *const *argv, struct px_
 static int add_word(struct px_launch *l, const char *word, struct px_err *e)
 {
     if (!(l->argv[l->argc] = strdup(word)))
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the words of a command");
+        return px_no_memory(e);
     l->argc++;
     return 0;
 }
 
-/* In the sandbox an argument that is a path of the project is that path there. */
+/* In the sandbox an argument that is a path of the project is mapped to /app. */
 static int add_argument(struct px_launch *l, const char *word, struct px_err *e)
 {
     px_auto_free char *inside = NULL;
@@ -184,7 +184,7 @@ static int add_argument(struct px_launch *l, const char *word, struct px_err *e)
     if (!l->sandbox || !px_path_within(word, root))
         return add_word(l, word, e);
     if (!(inside = malloc(n)))
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the words of a command");
+        return px_no_memory(e);
     return px_run_program_inside(root, word, inside, n) < 0 ? -1 : add_word(l, inside, e);
 }
 
@@ -196,24 +196,24 @@ static int make_command(struct px_launch *l, const char *const *argv, struct px_
     if (find_program(l, argv, e) < 0)
         return -1;
     if (!(l->argv = calloc(l->program.count + count + 1, sizeof *l->argv)))
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the words of a command");
+        return px_no_memory(e);
     for (size_t i = 0; i < l->program.count; i++)
         if (add_word(l, l->program.words[i], e) < 0)
             return -1;
     for (size_t i = skip; i < count; i++)
         if (add_argument(l, argv[i], e) < 0)
             return -1;
-    px_auto_buf struct px_buf shown = PX_BUF(PATH_MAX); /* it goes into JSON, and to a person */
+    px_auto_buf struct px_buf shown = PX_BUF(PATH_MAX); /* it is printed in JSON and messages */
     const char *target = skip ? argv[0] : l->program.words[l->program.count - 1];
     px_buf_quote(&shown, target, strlen(target));
     l->found = true;
     l->target = px_buf_take(&shown);
-    return l->target ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "the words of a command");
+    return l->target ? 0 : px_no_memory(e);
 }
 
 /* ---- the whole ---- */
 
-/* Any directory of the project is seen under /app as it lies in the project. */
+/* Maps a directory of the project to its path below /app. */
 static int find_place(struct px_launch *l, struct px_err *e)
 {
     if (!realpath(".", l->dir))
@@ -262,7 +262,7 @@ int px_project_launch(struct px_project *project, const struct px_project_run *h
 {
     struct px_launch *l = calloc(1, sizeof *l);
     if (!l)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "a launch");
+        return px_no_memory(e);
     *l = (struct px_launch){.p = project,
                             .sandbox = how->sandbox,
                             .read_only = how->read_only || project->site.manifest.sandbox_read_only,

@@ -27,7 +27,7 @@ static int add(struct px_program *p, const char *word, struct px_err *e)
 {
     char *copy = p->count < PX_PROGRAM_WORDS ? strdup(word) : NULL;
     if (!copy)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the words of a program");
+        return px_no_memory(e);
     p->words[p->count++] = copy;
     return 0;
 }
@@ -93,8 +93,7 @@ static int locate_path(const struct px_program_ask *ask, const char *target, cha
     return r < 0 ? NOT_THIS : 0;
 }
 
-/* Where the file is; *ret_word is how the program will be given it. From where the caller stands first, then from
- * the root. */
+/* Finds the file, first from the working directory, then from the root; *ret_word is the argument for the program. */
 static int locate(const struct px_program_ask *ask, const char *target, char *ret_path, char *ret_word)
 {
     const char *const from[] = {ask->dir, ask->root};
@@ -133,7 +132,7 @@ static int find_file(const struct px_program_ask *ask, const char *target, struc
     if (locate(ask, target, path, word) != 0)
         return NOT_THIS;
     p->kind = "file";
-    if (is_python(path))        /* as python itself would be given it: "app.py", not "./app.py" */
+    if (is_python(path))        /* as a user would write it: "app.py", not "./app.py" */
         return add_python(ask, p, e) < 0 ? -1
                                          : add(p, px_starts_with(word, "./") && *target != '.' ? word + 2 : word, e);
     if (access(path, X_OK) == 0)
@@ -145,7 +144,7 @@ static int find_file(const struct px_program_ask *ask, const char *target, struc
 
 /* ---- of the environment ---- */
 
-/* "python", "python3", "python3.11", "py", "py3". The other minor versions are other Pythons. */
+/* "python", "python3", "python3.11", "py", "py3". Other minor versions are other interpreters. */
 static int find_python(const struct px_program_ask *ask, const char *target, struct px_program *p, struct px_err *e)
 {
     static const char *const names[] = {"python", "python3", "py", "py3"};
@@ -185,7 +184,7 @@ static int not_found(const char *target, struct px_err *e)
                      "If a package should bring it, add that to the dependencies and run `px sync`.");
 }
 
-/* The box finds it in its own PATH and says if it is not there. */
+/* The box looks it up in its own PATH and reports if it is missing. */
 static int find_program(const struct px_program_ask *ask, const char *target, struct px_program *p, struct px_err *e)
 {
     char path[PATH_MAX];
@@ -229,7 +228,7 @@ int px_run_program_find(const struct px_program_ask *ask, const char *target, st
     return give(find(ask, target, &p, e), &p, ret_program);
 }
 
-/* A runner of the project's own, of the member that the caller is in before the root's. */
+/* The project's own test runner; that of the caller's member before the root's. */
 static int find_runner(const struct px_program_ask *ask, struct px_program *p, struct px_err *e)
 {
     static const char *const names[] = {"tests/runtests.py", "runtests.py"};
@@ -255,7 +254,7 @@ static int find_pytest(const struct px_program_ask *ask, struct px_program *p, s
         px_fail(e, PX_E_TESTS, 0, "there is nothing to run the project's tests with");
         return px_detail(e, "reason", "no_tests");
     }
-    p->kind = "pytest";         /* by -m, so that the working directory is where modules are looked for */
+    p->kind = "pytest";         /* by -m, which adds the working directory to sys.path */
     return add_python(ask, p, e) < 0 || add(p, "-m", e) < 0 ? -1 : add(p, "pytest", e);
 }
 

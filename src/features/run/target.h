@@ -1,13 +1,13 @@
-/* run/target.h - which program a target of px run means, and which one runs the tests.
+/* run/target.h - finds the program of a target of px run, and the program that runs the tests.
  *
  *     app.py             [python, app.py]            a file of the project
- *     tools/serve        [tools/serve]               the same, if it can be run by itself
+ *     tools/serve        [tools/serve]               the same, if it is executable
  *     python, py3        [ENV/bin/python]            the environment's
  *     flask              [ENV/bin/flask]             a script of a package
- *     make               [/usr/bin/make]             whatever PATH has
+ *     make               [/usr/bin/make]             a program in PATH
  *
- * Why:     the host and the box must mean the same by one word, and `px explain run` must say which.
- * Owns:    the words that it found, until px_run_program_done.
+ * Why:     the host and the box must find the same program for a word, and `px explain run` must show it.
+ * Owns:    the strings that it found, until px_run_program_done.
  * Mustn't: run or change anything. */
 #pragma once
 
@@ -32,7 +32,7 @@ enum { PX_PROGRAM_WORDS = 4 };
 
 struct px_program {
     const char *kind;           /* "file", "python", "script", "program", "tests", "pytest" */
-    char *words[PX_PROGRAM_WORDS]; /* what goes before the arguments */
+    char *words[PX_PROGRAM_WORDS]; /* the words before the arguments */
     size_t count;
 };
 
@@ -46,5 +46,5 @@ int px_run_program_find(const struct px_program_ask *ask, const char *target, st
 int px_run_program_tests(const struct px_program_ask *ask, struct px_program *ret_program, struct px_err *e);
 void px_run_program_done(struct px_program *program);
 
-/* A path of the project as the box has it: "/home/me/demo/a" is "/app/a". Any other text as it is. */
+/* Maps a path of the project into the box: "/home/me/demo/a" is "/app/a". Other text is unchanged. */
 int px_run_program_inside(const char *root, const char *path, char *out, size_t size);

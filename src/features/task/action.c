@@ -1,9 +1,9 @@
-/* task/action.c - one action of a task: judged, run in a box on an overlay over the workspace, and what it has
- * changed merged or dropped.
+/* task/action.c - one action of a task: checks it, runs it in a box on an overlay over the workspace, and merges or
+ * drops its changes.
  *
- * The box tells us when it is gone (struct px_after) and lends us the upper layer for that moment: there the changes are
- * compared, shown, and committed together with the line of the journal. Without an overlay the box works on a copy, which
- * is compared by its stamps. */
+ * When the box ends, its exit hook (struct px_after) gets the upper layer. There the changes are compared, reported,
+ * and committed together with the journal's line. Without an overlay the box works on a copy, which is compared by
+ * file times. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -173,7 +173,7 @@ static int commit(struct px_task_run *run, struct px_err *e)
     return 0;
 }
 
-/* It ran, and nothing has come of it: the journal says so, too. */
+/* It ran, and its changes were not merged: records this in the journal. */
 static int failed(struct px_task_run *run, struct px_err *e)
 {
     struct px_task_result *r = &run->result;
@@ -198,12 +198,12 @@ static int ended(struct px_box *box, struct px_err *e)
 
 static void done(struct px_after *after)
 {
-    (void)after; /* the run is its caller's */
+    (void)after; /* the caller owns the run */
 }
 
 /* ---- before ---- */
 
-/* What the list lets a name mean; NULL: nothing. Who lists one name of Python means it by either. */
+/* The entry of the list for a name; NULL: not allowed. python and python3 are treated as the same name. */
 static const char *allowed_name(const struct px_tasks *tasks, const char *name)
 {
     if (px_found_has(tasks->allowed, name))
@@ -227,16 +227,16 @@ static char *find_in(const char *const *places, const char *name)
     return NULL;
 }
 
-/* An entry of the list is a name that is looked up in the box's PATH, or the path itself: nothing else leads there. */
+/* An entry of the list is a name, looked up in the box's PATH, or a path. Nothing else is allowed. */
 static char *find_program(const struct px_tasks *tasks, const char *name)
 {
     const char *const project[] = {px_task_project_bin(tasks), NULL};
-    if (px_equal(name, "sg")) /* ast-grep's; login's one of that name runs any line in a shell */
+    if (px_equal(name, "sg")) /* of ast-grep; the sg of login runs any line in a shell */
         return find_program(tasks, "ast-grep");
     char *path = find_in(tasks->config.path, name);
     path = path ? path : find_in(project, name);
     path = path ? path : find_in(usual_places, name);
-    /* Distributions that have one Python give it this name alone. */
+    /* Distributions with one Python have only this name. */
     return !path && px_equal(name, "python") ? find_program(tasks, "python3") : path;
 }
 
@@ -248,9 +248,9 @@ static int copy_command(struct px_task_run *run, const char *const *command, str
     run->cmd = calloc(n + 1, sizeof *run->cmd);
     for (size_t i = 0; run->cmd && i < n; i++)
         if (!(run->cmd[i] = strdup(command[i])))
-            return px_fail(e, PX_E_MEMORY, ENOMEM, "the action");
+            return px_no_memory(e);
     run->result.cmd = (const char *const *)run->cmd;
-    return run->cmd ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "the action");
+    return run->cmd ? 0 : px_no_memory(e);
 }
 
 static void refuse(struct px_task_run *run, int exit_code, const char *error, const char *text)
@@ -298,7 +298,7 @@ static bool is_below(const char *const *tops, const char *path)
     return false;
 }
 
-/* Directories of `path` that the box would not have: two binds cannot want one place. */
+/* Adds directories of `path` that the box does not have yet: two binds on one path are refused. */
 static int show_path(struct px_policy *policy, const struct px_tasks_config *c, struct px_err *e)
 {
     static const char *const always[] = {"/usr", NULL};
@@ -330,7 +330,7 @@ static int set_variables(struct px_policy *policy, const struct px_tasks *tasks,
     return 0;
 }
 
-/* What the configuration lets the action have of the host; without a box it has all of it. */
+/* What the configuration shows the action of the host; without a box it sees everything. */
 static int add_own(struct px_policy *policy, const struct px_tasks *tasks, const char *place, struct px_err *e)
 {
     const struct px_tasks_config *c = &tasks->config;
@@ -364,7 +364,7 @@ static int make_policy(struct px_task_run *run, const struct px_task_action *a, 
     return 0;
 }
 
-/* The paths of the layers, in one piece of memory that the pointers come first in. */
+/* The paths of the layers in one allocation: pointers first, then strings. */
 static int list_layers(const struct px_workspace *space, const char **out, char (*texts)[PATH_MAX])
 {
     for (size_t i = 0; i < space->tree.count; i++) {
@@ -419,7 +419,7 @@ static int start_box(struct px_task_run *run, const struct px_task_action *a, st
     if (clock_gettime(CLOCK_REALTIME, &run->since) < 0)
         return px_fail(e, PX_E_INTERNAL, errno, "there is no clock");
     int r = -1;
-    if (run->tasks->config.overlay && run->tasks->config.jail) { /* who sees the host's root sees no overlay of ours */
+    if (run->tasks->config.overlay && run->tasks->config.jail) { /* with the host's root there is no overlay */
         r = start_on_overlay(run, a, e);
         if (r >= 0 || e->code != PX_E_OVERLAY)
             return r;
@@ -495,7 +495,7 @@ PX_API int px_task_start(const struct px_tasks *tasks, const char *id, const str
         return -1;
     struct px_task_run *run = calloc(1, sizeof *run);
     if (!run)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the action");
+        return px_no_memory(e);
     *run = (struct px_task_run){.after = {.ended = ended, .done = done}, .tasks = tasks, .discard = action->discard,
                                 .discard_on_timeout = action->discard_on_timeout, .test = action->test, .copy = -EBADF};
     memcpy(run->id, id, strlen(id) + 1);

@@ -1,8 +1,8 @@
-/* task/batch.c - many actions, so many boxes at once: the lines that wait, and the workers that take them.
+/* task/batch.c - runs many actions, several boxes at a time: the waiting lines, and the workers that take them.
  *
- * Lines wait in a window, the oldest first. One is taken as soon as neither its workspace nor the one it is forked from
- * is in use, or will be by an older line: lines of one task keep their order, and a branch has what stood above it.
- * What is done stands in the journals (task/done.h). */
+ * Lines wait in a window, the oldest first. One is taken as soon as neither its workspace nor the one it is forked
+ * from is in use, or will be by an older line: lines of one task keep their order, and a branch includes the lines
+ * above it. Finished lines are in the journals (task/done.h). */
 #include "task/batch.h"
 
 #include <errno.h>
@@ -86,7 +86,7 @@ static int add_line(struct px_batch *b, const char *text, size_t len, struct px_
         return 0;
     struct px_batch_job *job = calloc(1, sizeof *job);
     if (!job)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "actions");
+        return px_no_memory(e);
     if (px_task_line_read(text, len, number, &job->line, &why) < 0) {
         px_auto_buf struct px_buf out = PX_BUF(PX_BATCH_ERROR_MAX);
         px_task_batch_error(&out, number, job, &why);
@@ -105,14 +105,14 @@ static int add_line(struct px_batch *b, const char *text, size_t len, struct px_
     return 0;
 }
 
-/* Who writes the actions may wait for a result before the next one. */
+/* Never blocks here: the writer of the actions may wait for a result before it writes the next. */
 static bool has_input(const struct px_batch *b)
 {
     struct pollfd in = {.fd = b->ask->actions, .events = POLLIN};
     return poll(&in, 1, 0) != 0;
 }
 
-/* One more line into the window; the last one needs no newline. 1: there is none now. */
+/* Adds one line to the window; the last one needs no newline. 1: none available now. */
 static int read_line(struct px_batch *b, struct px_err *e)
 {
     for (;;) {
@@ -240,7 +240,7 @@ static size_t how_many(unsigned jobs)
     return count < jobs ? count : jobs;
 }
 
-/* The first worker is the caller's thread. Signals are for the caller, too. */
+/* The first worker is the caller's thread. Signals are handled by the caller's thread. */
 static int work_together(struct px_batch *b, size_t wanted)
 {
     const uint64_t all = ~0ull;
@@ -308,7 +308,7 @@ PX_API int px_tasks_run(const struct px_tasks *tasks, const struct px_tasks_batc
     if (!b || !chunk) {
         free(b);
         free(chunk);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "actions");
+        return px_no_memory(e);
     }
     *b = (struct px_batch){.tasks = tasks, .ask = batch, .lock = PTHREAD_MUTEX_INITIALIZER, .last = &b->first,
                            .rest = PX_BUF(PX_TASK_JSON_MAX), .chunk = chunk};

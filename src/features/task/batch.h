@@ -1,7 +1,7 @@
-/* task/batch.h - the actions of one run: those that wait, those that run, and who runs them.
+/* task/batch.h - the actions of one run: waiting lines, running ones, and workers.
  *
- * Why:     making a box keeps its maker busy for as long as the box needs to be born, so one processor's worth of actions needs
- *          one worker. Workers share the window of lines that wait; each sees its own boxes to their end.
+ * Why:     starting a box blocks its thread, so each processor needs one worker. Workers share the window of waiting
+ *          lines; each handles its boxes until they end.
  * Owns:    the lines and the count, under one lock.
  * Mustn't: call two callbacks at once, or leave a thread behind. */
 #pragma once
@@ -13,7 +13,7 @@
 
 enum { PX_BATCH_JOBS_MAX = 1024, PX_BATCH_ERROR_MAX = 64 << 10 };
 
-/* The parts of a line, each of which the journal has once. */
+/* The parts of a line; each is in the journal once. */
 enum px_batch_part { PX_BATCH_FILES, PX_BATCH_COMMAND, PX_BATCH_CLEANUP, PX_BATCH_PARTS };
 
 struct px_batch_job {
@@ -29,8 +29,8 @@ struct px_batch_job {
 struct px_batch_worker {
     struct px_batch *batch;
     pthread_t thread;
-    int wake;                   /* told when there may be something to do */
-    bool idle;                  /* could run more, and waits */
+    int wake;                   /* woken when there may be work */
+    bool idle;                  /* idle: could run more */
     struct px_batch_job *running[PX_BATCH_JOBS_MAX];
     size_t count;
 };
@@ -57,21 +57,21 @@ struct px_batch {
 };
 
 /* task/batch.c, with the lock. */
-/* Reads as many lines as there are and have room. */
+/* Reads as many lines as are available and fit. */
 int px_task_batch_fill(struct px_batch *b, struct px_err *e);
 bool px_task_batch_has_room(const struct px_batch *b);
-/* The oldest line that may run now, NULL: none. It is busy until it is over. */
+/* The oldest line that may run now; NULL: none. Its workspaces are busy until it is finished. */
 struct px_batch_job *px_task_batch_take(struct px_batch *b);
 void px_task_batch_over(struct px_batch *b, const struct px_batch_job *job);
-void px_task_batch_wake(const struct px_batch *b);   /* those who are idle, or all when it has failed */
+void px_task_batch_wake(const struct px_batch *b);   /* wakes idle workers, or all after a failure */
 
 /* task/batch.c, without it. */
 void px_task_batch_free_job(struct px_batch_job *job);
-/* Adds one to a part of the count, and hands a result on if there is one. */
+/* Increments a counter, and passes on a result if there is one. */
 int px_task_batch_tell(struct px_batch *b, const struct px_buf *out, uint64_t *count, struct px_err *e);
-/* The beginning of a result, and the whole of what could not be run. */
+/* The beginning of a result, and the whole result of an action that could not run. */
 void px_task_batch_begin(struct px_json *j, struct px_buf *out, uint64_t number, const json_t *id);
 void px_task_batch_error(struct px_buf *out, uint64_t number, const struct px_batch_job *job, const struct px_err *why);
 
-/* task/worker.c: until there is nothing left to do. */
+/* task/worker.c: runs until nothing is left to do. */
 void *px_task_worker_run(void *worker);

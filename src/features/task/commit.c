@@ -1,6 +1,6 @@
-/* A change of a workspace: everything is written beside it, then said in a record, then done. The record is a list of
+/* Changes a workspace: stages all files next to it, writes a record, then carries it out. The record is a list of
  * fields, each with its NUL: "p 644 17 a/b" puts the staged file 17 to a/b. The last one is a MAC of all before it, so
- * that nothing is done that px has not written itself. */
+ * that only records written by px are carried out. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -77,7 +77,7 @@ static int open_parent(int tree, const char *path, char room[PATH_MAX], const ch
     return px_open_in_root(tree, slash ? room : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 }
 
-/* Something of another kind has come to its place already. What was put into a directory meanwhile stays, with it. */
+/* Another kind of file is already there. A directory that got new files meanwhile stays. */
 static int redo_remove(int dir, const char *name, const struct op *op)
 {
     struct stat st;
@@ -106,7 +106,7 @@ static int redo_put(const struct redo *r, int dir, const char *name, const struc
     char staged[NUMBER];
     if (px_fmt(staged, sizeof staged, "%zu", op->number) < 0)
         return -EINVAL;
-    if (renameat(r->stage, staged, dir, name) == 0 || errno == ENOENT) /* it has been put */
+    if (renameat(r->stage, staged, dir, name) == 0 || errno == ENOENT) /* already put */
         return 0;
     return -errno;
 }
@@ -115,7 +115,7 @@ static int redo_in_tree(const struct redo *r, const struct op *op)
 {
     char room[PATH_MAX];
     const char *name;
-    if (r->tree < 0) /* somebody has removed the whole workspace since */
+    if (r->tree < 0) /* the whole workspace was removed since */
         return 0;
     px_auto_fd int dir = open_parent(r->tree, op->text, room, &name);
     if (dir < 0)
@@ -143,7 +143,7 @@ static int redo_layer(const struct redo *r, const struct op *op)
     return renameat(r->stage, staged_trees[op->number & 1], layer, "tree") < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* "KEY LINE": the key stands in the line. */
+/* "KEY LINE": the line contains the key. */
 static int redo_journal(const struct redo *r, const struct op *op, bool again)
 {
     char key[64];
@@ -201,7 +201,7 @@ static bool is_signed(const struct px_workspace *space, const char *record, size
     return px_mac_equal(mac, record + len - PX_MAC_HEX, PX_MAC_HEX);
 }
 
-/* `again`: a process that was killed may have done a part of it. */
+/* `again`: a killed process may have done a part of it. */
 static int do_record(const struct redo *r, const char *record, size_t len, bool again)
 {
     const char *p = record, *end = record + len;
@@ -225,7 +225,7 @@ static int open_stage(const struct px_workspace *space)
     return px_state_part(space->own, "stage", true);
 }
 
-/* The record goes first: without it the rest is nobody's. */
+/* Removes the record first: without it the rest is unused. */
 static int clear_stage(int stage)
 {
     if (unlinkat(stage, "record", 0) < 0 && errno != ENOENT)
@@ -256,7 +256,7 @@ static int forged(const struct px_workspace *space, struct px_err *e)
                   space->id);
     (void)px_why(e, "Nothing of it was done: it was damaged, or somebody else has put it there.");
     const char *top = space->root->path;
-    return px_fix(e, "Look at it, and move it away: '%.200s/.px/tasks/%s/stage'.", /* state: words only */
+    return px_fix(e, "Look at it, and move it away: '%.200s/.px/tasks/%s/stage'.", /* state: only for messages */
                   top, space->id);
 }
 
@@ -295,7 +295,7 @@ static void put_op(struct commit *c, char what, unsigned mode, size_t number, co
     px_buf_putc(&c->record, '\0');
 }
 
-/* Files of a root caller's directory keep the owner of what they replace, or get that of where they are put. */
+/* If the caller is root, a file keeps the owner of the file it replaces, or gets that of its directory. */
 static int give_owner(const struct commit *c, const char *path, const char *staged)
 {
     struct stat st;
@@ -333,14 +333,14 @@ static bool is_directory(const struct px_changes_item *item)
     return S_ISDIR(item->after ? item->after : item->before);
 }
 
-/* A file that has another name, perhaps outside of the workspace, is replaced even for its mode. */
+/* A file with more than one link, perhaps outside of the workspace, is replaced even to change its mode. */
 static bool has_other_names(const struct commit *c, const char *path)
 {
     struct px_layers_at at;
     return px_layers_find(&c->space->tree, path, &at) < 0 || at.st.st_nlink > 1;
 }
 
-/* What is gone, the deepest first; what comes, the shallowest first; and last the modes of directories. */
+/* Order: removals, deepest first; additions, shallowest first; then modes of directories. */
 static int stage_plain(struct commit *c)
 {
     const struct px_changes *changes = c->changes;
@@ -370,17 +370,17 @@ static int make_tree(int stage, size_t which)
     if (mkdirat(stage, staged_trees[which], 0755) < 0)
         return -errno;
     px_auto_fd int fd = (int)px_sys(SYS_openat, stage, staged_trees[which], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0 && fchmod(fd, 0755) < 0) /* the caller's umask must not show as the mode of the workspace */
+    if (fd >= 0 && fchmod(fd, 0755) < 0) /* the workspace's mode must not depend on the caller's umask */
         return -errno;
     return px_fd_take(&fd);
 }
 
-/* A stack that has become deep is made one of two: what was changed, and what it was prepared with. */
+/* Reduces a deep stack to two layers: the changes, and the prepared files. */
 static int flatten(struct commit *c, struct px_space_stack *stack)
 {
     const struct px_workspace *space = c->space;
     px_auto_fd int tree = make_tree(c->stage, 1);
-    int r = tree < 0 ? tree : px_workspace_unsettle(space->root, space->id); /* the old layers are left behind */
+    int r = tree < 0 ? tree : px_workspace_unsettle(space->root, space->id); /* the old layers are released */
     if (r >= 0)
         r = px_changes_layer_merge(&space->tree, tree);
     if (r >= 0)
@@ -429,7 +429,7 @@ static int make_record(struct commit *c, const struct px_space_note *note)
     return c->record.err < 0 ? c->record.err : px_state_write(c->stage, "record", c->record.data, c->record.len);
 }
 
-/* The new list is read, and what only the old one had is no longer needed by this workspace. */
+/* Reads the new list and releases the layers that only the old one had. */
 static int change_stack(struct px_workspace *space, struct px_err *e)
 {
     const struct px_space_stack old = space->stack;

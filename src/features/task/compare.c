@@ -1,4 +1,4 @@
-/* What lies between two workspaces. Layers that both have need no look: only names that stand in the others can differ. */
+/* The differences between two workspaces. Only names in layers that they do not share can differ. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -246,7 +246,7 @@ static int same_in(const struct px_layers *a, const struct px_layers *b, const c
     return S_ISDIR(x.st.st_mode) ? 1 : px_changes_same(a, b, path, &x.st, &y.st);
 }
 
-/* In a directory that goes nothing may have come meanwhile. */
+/* A directory that is removed must not have got new files meanwhile. */
 struct new_names {
     const struct px_changes *changes;
     const char *dir;

@@ -1,4 +1,4 @@
-/* configs/sandbox.yaml: its keys as a table, checked with lines. One that was found may only restrict. */
+/* configs/sandbox.yaml: its keys as a table, errors name the line. A file that px found may only restrict. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -40,10 +40,10 @@ static int read_path(struct reader *r, const struct px_yaml *n, void *out, struc
 
 static int read_optional(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
 {
-    char *copy = *n->text ? strdup(n->text) : NULL; /* an empty one is none */
+    char *copy = *n->text ? strdup(n->text) : NULL; /* an empty value counts as absent */
     (void)r;
     if (!copy && *n->text)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+        return px_no_memory(e);
     free(*(char **)out);
     *(char **)out = copy;
     return 0;
@@ -76,7 +76,7 @@ static void drop_list(char **list)
     }
 }
 
-/* An entry of a list as it is kept; NULL: it is none, and *ret_why says what it must be. */
+/* An entry of a list in stored form; NULL: invalid, and *ret_why has what it must be. */
 typedef char *(*read_item)(const char *text, const char **ret_why);
 
 static int read_list(struct reader *r, const struct px_yaml *list, char **out, size_t max, read_item item,
@@ -90,7 +90,7 @@ static int read_list(struct reader *r, const struct px_yaml *list, char **out, s
             return wrong(r, list, "has too many entries", e);
         out[count++] = item(n->kind == PX_YAML_TEXT ? n->text : "", &why);
         if (!out[count - 1])
-            return why ? wrong(r, n, why, e) : px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+            return why ? wrong(r, n, why, e) : px_no_memory(e);
     }
     return 0;
 }
@@ -103,7 +103,7 @@ static char *program_item(const char *text, const char **ret_why)
     return *ret_why ? NULL : strdup(text);
 }
 
-/* In the box it has the same path, which ends at ':' in the list of them. */
+/* The box has the same path; ':' separates paths in the list. */
 static char *place_item(const char *text, const char **ret_why)
 {
     char *path = *text ? realpath(text, NULL) : NULL;
@@ -223,7 +223,7 @@ static int loosens(const struct reader *r, const struct px_yaml *n, struct px_er
         r->name, r->name, n->key);
 }
 
-/* Judged when it is read, so that the value is the file's and has a line. */
+/* Checked while reading, so that the error has the file's line. */
 static int judge(const struct reader *r, const struct field *f, const struct px_yaml *n, struct px_err *e)
 {
     int way = px_found_way(f->key);
@@ -256,7 +256,7 @@ static int set_defaults(struct px_tasks *tasks, struct px_err *e)
     bool all = tasks->work_root && tasks->logs_dir;
     for (size_t i = 0; i < PX_COUNT_OF(usual); i++)
         all = (tasks->allowed[i] = strdup(usual[i])) && all;
-    return all ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+    return all ? 0 : px_no_memory(e);
 }
 
 static void publish(struct px_tasks *tasks)
@@ -293,7 +293,7 @@ int px_task_config_parse(struct px_tasks *tasks, const char *name, bool found, c
     struct reader r = {tasks, name, found ? usual : NULL};
     tasks->found = found;
     if (!usual)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+        return px_no_memory(e);
     int done = set_defaults(tasks, e) < 0 || set_defaults(usual, e) < 0 ? -1 : 0;
     if (done == 0 && len > 0)
         done = parse(&r, data, len, e);

@@ -1,4 +1,4 @@
-/* What differs between workspaces, told and carried over. */
+/* Reports the differences between workspaces, and merges them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { DIFF_MAX = 64 << 20 };
 
-/* What the texts of a px_task_changes are in. */
+/* The memory of the strings of a px_task_changes. */
 struct told {
     struct px_changes list;
     struct px_buf diff;
@@ -37,7 +37,7 @@ int px_task_tell(const struct px_changes *list, enum px_diff_style style, uint64
     if (!own || !told.changes) {
         free(own);
         free(told.changes);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "changes");
+        return px_no_memory(e);
     }
     told.own = own;
     int r = px_changes_diff(list, style, PX_DIFF_BUDGET, &diff, &told.truncated);
@@ -56,7 +56,7 @@ int px_task_tell(const struct px_changes *list, enum px_diff_style style, uint64
     return 0;
 }
 
-/* The list's texts are the told one's from now on. */
+/* `ret` takes ownership of the list's strings. */
 static int keep(struct px_changes *list, struct px_task_changes *ret, struct px_err *e)
 {
     int r = px_task_tell(list, PX_DIFF_GIT, DIFF_MAX, ret, e);
@@ -78,7 +78,7 @@ static struct px_space_view view_of(const struct px_workspace *space)
     return (struct px_space_view){&space->tree, space->branch ? &space->stack : NULL};
 }
 
-/* What the branch has done since it was forked. `origin` must live as long as the list. */
+/* The changes of the branch since the fork. `origin` must stay valid as long as the list. */
 static int since_fork(const struct px_workspace *space, struct px_layers *origin, struct px_changes *ret, struct px_err *e)
 {
     if (!space->branch) {
@@ -107,7 +107,7 @@ static int diff_one(const struct px_tasks *tasks, const char *id, struct px_task
     return r;
 }
 
-/* In the order of their names, so that two who want both never wait for each other; nobody waits, but one of them should win. */
+/* Locks both in the order of their names, so that of two callers who want both, one succeeds. Locks never block. */
 static int open_both(const struct px_tasks *tasks, const char *a, const char *b, struct px_workspace *ret_a, struct px_workspace *ret_b,
                      struct px_err *e)
 {
@@ -161,7 +161,7 @@ static int carry_over(const struct px_changes *list, const char *from, struct px
     if (px_workspace_conflicts(list, &to->tree, e) < 0)
         return -1;
     if (px_workspace_new_id(key) < 0 || note_line(&line, told, from, to->id, key) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "changes");
+        return px_no_memory(e);
     return px_workspace_commit(to, list, NULL, &(struct px_space_note){key, line.data}, e);
 }
 

@@ -59,7 +59,7 @@ int px_task_set_add(struct px_task_set *set, uint64_t item)
 
 /* ---- keys ---- */
 
-/* By the key of the work root: a journal that came with a repository has no line that is taken for one of ours. */
+/* Computed with the key of the work root, so that no line of a journal from a repository counts as ours. */
 static uint64_t keyed(const struct px_tasks *tasks, char part, const uint64_t numbers[2], const char *text, size_t len)
 {
     struct px_mac mac;
@@ -111,7 +111,7 @@ static bool parse_half(const char *text, uint64_t *ret)
     return true;
 }
 
-/* The key is the last member of a line, and nothing in a line can be taken for it: quotes in a text have a backslash. */
+/* The key is the last member of a line. No other text can match it: quotes in strings are escaped. */
 static int see_line(void *user, const char *line, size_t len)
 {
     static const char before[] = "\"action\":\"";
@@ -128,7 +128,7 @@ static int see_line(void *user, const char *line, size_t len)
     return r < 0 ? r : 0;
 }
 
-/* Opening a workspace finishes what was begun in it, and that may write to its journal. */
+/* Opening a workspace finishes its pending record, which may write to its journal. */
 static int load(struct px_task_done *d, const char *task, struct px_err *e)
 {
     struct px_workspace space;
@@ -156,7 +156,7 @@ int px_task_done_has(struct px_task_done *d, const char *task, const char *key, 
         if (load(d, task, e) < 0)
             return -1;
         if (px_task_set_add(&d->seen, who) < 0)
-            return px_fail(e, PX_E_MEMORY, ENOMEM, "actions");
+            return px_no_memory(e);
     }
     return parse_half(key + HALF, &number) && set_has(&d->keys, number ? number : 1, &at);
 }

@@ -1,6 +1,6 @@
-/* task/done.h - which lines of a run the journals have as done.
+/* task/done.h - which lines of a run are already in the journals.
  *
- * Why:     the journal is the one place that says so: a runner that was killed anywhere skips exactly what stands there.
+ * Why:     only the journal records finished lines: a restarted run skips exactly those.
  * Owns:    a set of numbers.
  * Mustn't: read the journal of a task twice. */
 #pragma once
@@ -14,7 +14,7 @@ struct px_task_set {
 
 struct px_task_done {
     const struct px_tasks *tasks;
-    char name[17];              /* what the keys of this run begin with; "": nothing is ever done */
+    char name[17];              /* the prefix of this run's keys; "": never skip */
     struct px_task_set keys, seen;
 };
 
@@ -22,6 +22,6 @@ void px_task_done_init(struct px_task_done *d, const struct px_tasks *tasks, con
 void px_task_done_free(struct px_task_done *d);
 /* The key of one part of a line. */
 void px_task_done_key(const struct px_task_done *d, char part, uint64_t number, const char *text, size_t len, char out[PX_TASK_KEY]);
-/* 1 if it was done, 0, or -1. The first question about a task finishes what was begun there, and reads its journal. */
+/* 1 if it was done, 0, or -1. The first call for a task finishes its pending record, and reads its journal. */
 int px_task_done_has(struct px_task_done *d, const char *task, const char *key, struct px_err *e);
 int px_task_set_add(struct px_task_set *set, uint64_t item);

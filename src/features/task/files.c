@@ -1,5 +1,5 @@
-/* The files of a workspace outside of any box: shown, copied to a directory, or given a directory of their own again. A branch is a list
- * of layers, so its files are nowhere as one tree that somebody could open. */
+/* The files of a workspace outside of a box: lists them, copies them to a directory, or makes a branch plain. A branch
+ * is a list of layers, so its files are not in one directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-/* Branches: made in the time it takes to write a list of layers, whatever lies in them. And the way back to a directory. */
+/* Forks a workspace by writing a list of layers, independent of its size; and makes a branch plain again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static int write_stack(int own, const struct px_space_stack *stack, const struct
     return r < 0 ? r : px_state_write(own, "layers", text.data, text.len);
 }
 
-/* The list comes first: who opens the workspace after a kill finds the tree at its old place and moves it. */
+/* Writes the list first: after a kill the next open finds the tree at its old path and moves it. */
 static int freeze(struct px_workspace *s)
 {
     struct px_space_stack stack = {.count = 1};
@@ -44,7 +44,7 @@ static int freeze(struct px_workspace *s)
     return 0;
 }
 
-/* Everything the branch is made of is needed by it, too, before it is there. */
+/* Registers the branch as a user of all its layers before it exists. */
 static int make_branch(const struct px_workspace *from, struct px_workspace *to)
 {
     int r = 0;
@@ -79,7 +79,7 @@ int px_workspace_fork(struct px_workspace *from, const char *to, struct px_err *
 
 /* ---- back to a directory ---- */
 
-/* Without its list of layers it is plain. */
+/* A workspace without a list of layers is plain. */
 static int leave_layers(struct px_workspace *s)
 {
     const struct px_space_stack *const stacks[] = {&s->stack, &s->origin};
@@ -105,7 +105,7 @@ void px_workspace_finish_checkout(struct px_workspace *space)
     if (!is_there(space->own, mark))
         return;
     if (space->branch && is_there(space->root->dir, space->id))
-        (void)leave_layers(space); /* if that fails, its layers still have all of it */
+        (void)leave_layers(space); /* if that fails, its layers still have all files */
     (void)unlinkat(space->own, mark, 0);
 }
 

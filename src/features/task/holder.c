@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 
-/* A process that has ended, but that its parent has not waited for, is dead, too. */
+/* A zombie counts as dead. */
 static bool lives(int pid)
 {
     char path[32], text[2048];

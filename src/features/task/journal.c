@@ -34,7 +34,7 @@ int px_journal_open(int dir, const char *id, int part)
     return fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? px_fd_take(&fd) : -EINVAL;
 }
 
-/* Locked, and still the file of that name: another process may have rotated it meanwhile. */
+/* Locks the file and checks that it still has its name: another process may have rotated it. */
 static int open_locked(int dir, const char *name, struct stat *ret_st)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -50,7 +50,7 @@ static int open_locked(int dir, const char *name, struct stat *ret_st)
         if (!S_ISREG(ret_st->st_mode))
             return -EINVAL;
         if (ret_st->st_uid != geteuid() || ret_st->st_nlink > 1)
-            return -EPERM;      /* another name of a file of somebody's, perhaps; it would be cut */
+            return -EPERM;      /* it may be a hard link to another file, which would be truncated */
         if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == ret_st->st_ino && st.st_dev == ret_st->st_dev)
             return px_fd_take(&fd);
     }
@@ -65,8 +65,7 @@ static void rotate(int dir, const char *id)
             (void)renameat(dir, from, dir, to);
 }
 
-/* A writer that was killed in the middle of a line has left its beginning: who was killed has not told anybody that it is
- * there, so it goes. */
+/* Removes the partial line of a killed writer: nobody was told that it exists. */
 static int cut_torn_line(int fd, off_t *size)
 {
     char room[4096];
@@ -125,7 +124,7 @@ static bool part_has(int dir, const char *id, int part, const char *text)
     if (!room || fd < 0 || fstat(fd, &st) < 0)
         return false;
     ssize_t n = pread(fd, room, TAIL, st.st_size > TAIL ? st.st_size - TAIL : 0);
-    const char *end = n > 0 ? memrchr(room, '\n', (size_t)n) : NULL; /* what comes behind is not whole */
+    const char *end = n > 0 ? memrchr(room, '\n', (size_t)n) : NULL; /* the rest is incomplete */
     return end && memmem(room, (size_t)(end - room), text, strlen(text)) != NULL;
 }
 

@@ -1,8 +1,8 @@
 /* task/journal.h - one file of JSON lines for each task, appended by many processes at once.
  *
- * Why:     a trajectory is read while it is written, and a line must never be half there or twice.
+ * Why:     a journal is read while it is written; a line must never be partial or duplicated.
  * Owns:    DIR/ID.jsonl and its older parts ID.jsonl.1 to ID.jsonl.4.
- * Mustn't: follow a link, or leave a torn line in front of a whole one. */
+ * Mustn't: follow a link, or leave a partial line before a complete one. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 
 enum { PX_JOURNAL_PARTS = 4 };
 
-/* One line, without its newline. 0 or -errno; then nothing of it is there. */
+/* Appends one line, given without its newline. 0 or -errno; on failure nothing of it is written. */
 int px_journal_append(int dir, const char *id, const char *line, size_t len, uint64_t bytes_max);
 /* Whether one of the last lines (1 MiB of them) holds the text. */
 bool px_journal_has(int dir, const char *id, const char *text);

@@ -1,4 +1,4 @@
-/* Lines of a task's journal: the event's own fields first, then when and whose. */
+/* Lines of a task's journal: the event's own fields first, then time and task. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static int take(struct lines *l, const char *data, size_t len)
     return r;
 }
 
-/* What stands behind the last newline is not whole. */
+/* The text after the last newline is incomplete. */
 static int read_part(int fd, struct lines *l)
 {
     px_auto_free char *room = malloc(CHUNK);

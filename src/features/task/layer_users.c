@@ -1,6 +1,7 @@
-/* Who needs a layer, and what a killed process has left of that. Whoever is about to change it for a workspace puts the name of
- * that workspace into .px/unsettled first, and takes it out when all is as it should be. A name that is there while nobody holds
- * the workspace's lock was left by a process that was killed: the lists of layers say who needs what, and the rest goes. */
+/* The users of layers, and the cleanup after killed processes. Before the users of a workspace's layers change, the
+ * workspace's name is put into .px/unsettled; it is removed when the change is complete. A name there without a holder
+ * of the workspace's lock was left by a killed process: then the lists of layers decide who needs what, and the rest is
+ * removed. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +39,7 @@ static int new_name(const char *id, char out[PATH_MAX])
     return px_fmt(out, PATH_MAX, ".new-%s", id);
 }
 
-/* A layer is never seen without a user: one without is one that is being removed. */
+/* A layer without a user is being removed. */
 static int make_layer(const struct px_workspace_root *root, const char *layer, const char *id)
 {
     char made[PATH_MAX];
@@ -55,7 +56,7 @@ int px_workspace_use(const struct px_workspace_root *root, const char *layer, co
     return r == -ENOENT ? make_layer(root, layer, id) : r;
 }
 
-/* The directory of users can be removed by the last one only, and who removes it removes the layer. */
+/* rmdir of the users' directory succeeds only for the last user, who then removes the layer. */
 static void drop_unused(const struct px_workspace_root *root, int fd, const char *layer)
 {
     if (unlinkat(fd, "users", AT_REMOVEDIR) == 0 || errno == ENOENT)
@@ -87,7 +88,7 @@ void px_workspace_settle(const struct px_workspace_root *root, const char *id)
     (void)unlinkat(root->parts[PX_SPACE_UNSETTLED], id, 0);
 }
 
-/* Every name of a directory but those of itself and its parent; some at a time, for what is listed may go meanwhile. */
+/* Calls back for every name but "." and ".."; reads a few at a time, because entries may be removed meanwhile. */
 static void each_name(int dir, void (*each)(void *user, const char *name), void *user)
 {
     int copy = dir < 0 ? dir : px_open_in_root(dir, ".", O_RDONLY | O_DIRECTORY, 0), count = 0;
@@ -127,7 +128,7 @@ static void settle_one(void *user, const char *id)
     struct px_workspace s = {.root = root, .own = px_workspace_lock(root, id)};
     struct leftover l = {.space = &s};
     if (s.own < 0)
-        return; /* somebody is at it */
+        return; /* in use by another process */
     memcpy(s.id, id, strlen(id) + 1);
     if (new_name(id, l.made) >= 0 && px_workspace_recover(&s, NULL) >= 0 && px_workspace_read_stack(&s, NULL) >= 0) {
         px_workspace_finish_checkout(&s);

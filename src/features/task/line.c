@@ -1,6 +1,5 @@
 #include "task/line.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,7 +56,7 @@ static int read_megabytes(struct reader *r, const char *key, const json_t *value
     return 0;
 }
 
-/* What is no list of texts is a command all the same: one that is answered by invalid_command. */
+/* A value that is not a list of strings is still a command, answered with invalid_command. */
 static int read_command(struct reader *r, const char *key, const json_t *value, void *out, struct px_err *e)
 {
     size_t count = json_array_size(value);
@@ -65,7 +64,7 @@ static int read_command(struct reader *r, const char *key, const json_t *value, 
     (void)key;
     (void)out;
     if (!command)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "actions");
+        return px_no_memory(e);
     r->line->has_command = true;
     for (size_t i = 0; i < count; i++) {
         if (!is_text(json_array_get(value, i))) {
@@ -88,7 +87,7 @@ static int read_files(struct reader *r, const char *key, const json_t *value, vo
         return wrong(r, key, "must be an object of paths and texts", e);
     line->files = calloc(json_object_size(value) + 1, sizeof *line->files);
     if (!line->files)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "actions");
+        return px_no_memory(e);
     json_object_foreach((json_t *)(uintptr_t)value, path, text)
     {
         if (!json_is_string(text))

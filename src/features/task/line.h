@@ -1,8 +1,8 @@
 /* task/line.h - one line of a file of actions, read and checked.
  *
- * Why:     the file is written by programs, and by models; what is wrong is said with its line, before anything is done.
+ * Why:     the file is written by programs and models; errors name the line, before anything is run.
  * Owns:    the JSON value, which the texts are borrowed from.
- * Mustn't: accept a key that it does not know: a misspelt limit would be none. */
+ * Mustn't: accept an unknown key: a misspelt limit would be ignored. */
 #pragma once
 
 #include <jansson.h>
@@ -14,10 +14,10 @@ struct px_task_line {
     json_t *json;
     const char *task, *from;
     const json_t *id;
-    struct px_task_file *files; /* NULL: none are said */
+    struct px_task_file *files; /* NULL: absent */
     size_t files_count;
     bool has_command, cleanup;
-    const char **command;       /* NULL: there is none that could be run */
+    const char **command;       /* NULL: no valid command */
     char limits[3][32];         /* timeout, CPU time and memory, as a policy takes them; "" for none */
     struct px_task_action action;
 };

@@ -1,8 +1,8 @@
 /* task/project.c - the environment of a project for the actions of tasks, as `px sync` has made it: its trees
  * of the store, read-only at the paths that they have outside, with PATH and the variables that `px run` would set.
  *
- * Which environment that is, the project's own lock and record say, and nothing that lies in a workspace: an action
- * can write there. Nothing is resolved, fetched, built or run for it. */
+ * The project's lock and record decide which environment; no file of a workspace does, because actions can write
+ * there. Nothing is resolved, fetched, built or run for it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,7 +24,7 @@
 #include "start/buildbox.h"
 #include "task/task.h"
 
-/* Each is a bind; those of the configuration, and the environment's own directory, must have room beside them. */
+/* Each is a bind mount; leaves room for those of the configuration and the environment's own directory. */
 enum { PACKAGES_MAX = PX_LIST_MAX - 2 * PX_TASK_LIST_MAX - 1 };
 
 struct shown {
@@ -32,10 +32,10 @@ struct shown {
 };
 
 struct px_task_project {
-    pthread_mutex_t lock;       /* of what is below; once it is ready nothing of it changes */
+    pthread_mutex_t lock;       /* protects the members below; they do not change once it is ready */
     bool ready;
     char dir[PATH_MAX];         /* absolute, without links */
-    char top[PATH_MAX];         /* where it has to lie: the configuration was found there; "": anywhere */
+    char top[PATH_MAX];         /* the directory it must be in, where the configuration was found; "": anywhere */
     struct px_project *p;
     struct px_env env;
     char bin[PATH_MAX];
@@ -51,7 +51,7 @@ int px_task_project_open(struct px_tasks *tasks, struct px_err *e)
         return 0;
     struct px_task_project *t = tasks->environment = calloc(1, sizeof *t);
     if (!t)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+        return px_no_memory(e);
     (void)pthread_mutex_init(&t->lock, NULL);
     if (realpath(tasks->project, t->dir) && (!tasks->found || realpath(".", t->top)))
         return 0;
@@ -59,7 +59,7 @@ int px_task_project_open(struct px_tasks *tasks, struct px_err *e)
     return px_fix(e, "Name the directory of a project, from the working directory on or by its whole path.");
 }
 
-/* What was found, so that it can be looked for again. */
+/* Stores what was found, so that it can be found again. */
 static void forget(struct px_task_project *t)
 {
     for (size_t i = 0; i < t->count; i++) {
@@ -85,8 +85,8 @@ void px_task_project_done(struct px_tasks *tasks)
     tasks->environment = NULL;
 }
 
-/* A directory belongs to the project above it: that one has to lie below the working directory, too. A workspace is
- * written by actions. */
+/* The project may be above the given directory: it must be below the working directory, too, and not in a workspace,
+ * which actions write. */
 static int check_place(const struct px_tasks *tasks, const struct px_task_project *t, struct px_err *e)
 {
     const char *root = px_project_root(t->p);
@@ -108,7 +108,7 @@ static int not_ready(const struct px_task_project *t, const char *command, struc
     return px_fix(e, "Run `%s` in '%.200s'. An action makes no environment by itself.", command, px_project_root(t->p));
 }
 
-/* The lock fits the manifest, and with `own` the environment of this machine fits the lock. */
+/* Checks that the lock fits the manifest, and with `own` that the host's environment fits the lock. */
 static int check_state(struct px_task_project *t, const struct px_snapshot *look, bool own, struct px_err *e)
 {
     enum px_act act;
@@ -117,7 +117,7 @@ static int check_state(struct px_task_project *t, const struct px_snapshot *look
     return px_snapshot_decide(t->p, look, PX_ASKER_RUN, true, false, &act, e) < 0 ? not_ready(t, "px sync", e) : 0;
 }
 
-/* 1: the base has that very Python, at that place; 0: it has not. */
+/* 1: the base has exactly that Python, at that path; 0: not. */
 static int base_has(struct px_task_project *t, const char *base, const struct px_python *own, struct px_err *e)
 {
     struct px_sandbox *s = NULL;
@@ -125,7 +125,7 @@ static int base_has(struct px_task_project *t, const char *base, const struct px
     px_auto_free char *dir = NULL;
     px_auto_free struct px_base_python *found = calloc(1, sizeof *found);
     if (!found)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the Python of a base");
+        return px_no_memory(e);
     if (px_project_sandbox(t->p, &s, e) < 0 || px_sandbox_root(s, base, NULL, &dir, &lease, e) < 0)
         return -1;
     px_auto_fd int root = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -149,7 +149,7 @@ static int other_python(const struct px_task_project *t, const char *base, struc
                   base);
 }
 
-/* Of the project's own base, whose Python is another: what `px run --sandbox` uses. */
+/* The environment for the project's own base with another Python, as in `px run --sandbox`. */
 static int recall_boxed(struct px_task_project *t, const struct px_snapshot *look, const char *base, struct px_err *e)
 {
     if (check_state(t, look, false, e) < 0)
@@ -192,7 +192,7 @@ static int add(struct px_task_project *t, const char *source, const char *target
 {
     struct shown *s = &t->shown[t->count++];
     *s = (struct shown){strdup(source), strdup(target)};
-    return s->source && s->target ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "the environment of a project");
+    return s->source && s->target ? 0 : px_no_memory(e);
 }
 
 static int list_trees(struct px_task_project *t, struct px_err *e)
@@ -205,7 +205,7 @@ static int list_trees(struct px_task_project *t, struct px_err *e)
         return px_fix(e, "Name a project that has only those which the actions need.");
     }
     if (!(t->shown = calloc(t->env.count + 1, sizeof *t->shown)))
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the environment of a project");
+        return px_no_memory(e);
     for (size_t i = 0; i < t->env.count; i++) {
         const struct px_env_package *p = &t->env.packages[i];
         if (px_tree_path(store, *p->code.hex ? &p->code : &p->tree, path, sizeof path, e) < 0 || add(t, path, path, e) < 0)
@@ -214,7 +214,7 @@ static int list_trees(struct px_task_project *t, struct px_err *e)
     return px_tree_path(store, &t->env.tree, path, sizeof path, e) < 0 ? -1 : add(t, path, t->env.path, e);
 }
 
-/* Of the host a box shows /usr and what the configuration names. */
+/* A box shows only /usr of the host and what the configuration names. */
 static int check_visible(const struct px_tasks *tasks, const struct px_task_project *t, struct px_err *e)
 {
     const char *program = t->env.runtime->program;
@@ -272,7 +272,7 @@ const char *px_task_project_bin(const struct px_tasks *tasks)
     return tasks->environment ? tasks->environment->bin : NULL;
 }
 
-/* What lies in the host's /usr is there already. */
+/* Paths in the host's /usr are already visible. */
 static int show(const struct px_tasks *tasks, struct px_policy *policy, struct px_err *e)
 {
     const struct px_task_project *t = tasks->environment;

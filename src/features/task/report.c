@@ -31,7 +31,7 @@ static void *grown(void *items, size_t count, size_t *room, size_t size, size_t 
     return bigger;
 }
 
-/* The file's name is the task's; one that is known is mostly the last one. */
+/* The file is named after the task; usually it is the last known one. */
 static int task_of(struct px_report *r, const char *name, size_t *ret)
 {
     for (size_t i = r->tasks_count; i-- > 0;)
@@ -87,7 +87,7 @@ static int take_action(struct px_report *r, size_t task, json_t *line)
     return 0;
 }
 
-/* A result of `px task run` that was kept beside the journals has the diff. */
+/* A result of `px task run` that was saved next to the journals has the diff. */
 static void take_diff(struct px_report *r, const json_t *line)
 {
     const json_t *diff = json_object_get(line, "diff");

@@ -1,8 +1,8 @@
-/* task/report.h - what the journals of a directory say, counted.
+/* task/report.h - statistics of the journals of a directory.
  *
- * Why:     a run of thousands of actions is judged by its failures and its outliers, not by reading it.
+ * Why:     nobody can read the journals of thousands of actions; failures and outliers matter.
  * Owns:    the actions it has read, up to a bound; the counts go beyond it.
- * Mustn't: trust a byte of a journal: names and commands are what models wrote. */
+ * Mustn't: trust the journal: models wrote the names and commands. */
 #pragma once
 
 #include <jansson.h>
@@ -43,6 +43,6 @@ struct px_report {
 int px_task_report_read(const char *dir, struct px_report *ret, struct px_err *e);
 void px_task_report_done(struct px_report *report);
 uint64_t px_task_report_tasks(const struct px_report *report);
-/* How long the action of that rank took, of 0 (the shortest) to 1; 0 if there is none. */
+/* The duration at a quantile, from 0 (the shortest) to 1; 0 if there is none. */
 double px_task_report_quantile(const struct px_report *report, double rank);
 int px_task_report_html(const struct px_report *report, struct px_buf *out);

@@ -1,4 +1,4 @@
-/* One page that needs nothing else: numbers, a timeline, the tasks, the actions with their diffs. */
+/* One self-contained page: numbers, a timeline, the tasks, the actions with their diffs. */
 #include <string.h>
 
 #include "base/text.h"
@@ -20,7 +20,7 @@ static const char head[] =
     "@media(prefers-color-scheme:dark){body{color:#e4e7eb;background:#15181c}td,th{border-color:#2c3138}pre,svg{background:#1e2227}}\n"
     "</style></head><body>\n<h1>px task report</h1>\n";
 
-/* Text of others becomes text of the page, whatever it is. */
+/* Escapes untrusted text for HTML. */
 static void put_text(struct px_buf *out, const char *text, size_t len)
 {
     for (size_t at = 0; at < len;) {
@@ -46,7 +46,7 @@ static void put_number(struct px_buf *out, const char *name, uint64_t value)
     px_buf_printf(out, "<span class=\"n\"><b>%llu</b>%s</span>\n", (unsigned long long)value, name);
 }
 
-/* Seconds with three decimals, whatever the locale says. */
+/* Seconds with three decimals, independent of the locale. */
 static void put_seconds(struct px_buf *out, double seconds)
 {
     uint64_t msec = seconds > 0 && seconds < 1e12 ? (uint64_t)(seconds * 1000 + 0.5) : 0;

@@ -19,7 +19,7 @@ PX_API int px_tasks_new(const char *file, struct px_tasks **ret_tasks, struct px
 {
     struct px_tasks *tasks = calloc(1, sizeof *tasks);
     if (!tasks)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+        return px_no_memory(e);
     tasks->root = PX_SPACE_NO_ROOT;
     if (px_task_config_read(tasks, file, e) < 0 ||
         px_workspace_root_open(tasks->work_root, tasks->logs_dir, tasks->config.log_bytes_max, &tasks->root, e) < 0 ||
@@ -83,7 +83,7 @@ struct prepare {
     const char *source, *key;
 };
 
-/* Workspaces are no part of what they are copied from, also where work_root lies in it. */
+/* Skips work_root if it is inside the copied directory. */
 static int copy_source(const struct prepare *p, int into)
 {
     struct stat skip;
@@ -104,7 +104,7 @@ static int fill(const struct prepare *p, int into, const struct px_layers *like,
     return 0;
 }
 
-/* What is there stays, but for what is replaced. */
+/* Existing files stay, except those that are replaced. */
 static int add_to(const struct prepare *p, struct px_workspace *space, int into, struct px_err *e)
 {
     char key[PX_TASK_KEY];
@@ -150,7 +150,7 @@ int px_task_give_path(const struct px_tasks *tasks, const char *id, char **ret_p
         return 0;
     px_buf_printf(&path, "%s/%s", tasks->work_root, id);
     *ret_path = px_buf_take(&path);
-    return *ret_path ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "tasks");
+    return *ret_path ? 0 : px_no_memory(e);
 }
 
 int px_task_prepare_as(const struct px_tasks *tasks, const char *id, const struct px_task_file *files, size_t count,
@@ -168,7 +168,7 @@ int px_task_prepare_as(const struct px_tasks *tasks, const char *id, const struc
     enum px_space_how how = px_workspace_exists(&tasks->root, id) ? PX_SPACE_FIND : PX_SPACE_NEW;
     if (px_workspace_open(&tasks->root, id, how, &space, e) < 0)
         return -1;
-    int r = px_workspace_unsettle(&tasks->root, id); /* a name without a workspace must not stay if we are killed */
+    int r = px_workspace_unsettle(&tasks->root, id); /* if we are killed, a name without a workspace must be removed */
     r = r < 0 ? px_workspace_state(&space, r, "cannot be prepared", e) : prepare(&p, &space, e);
     px_workspace_settle(&tasks->root, id);
     px_workspace_forget(&space);

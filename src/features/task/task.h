@@ -28,16 +28,16 @@ int px_task_config_read(struct px_tasks *tasks, const char *file, struct px_err 
 /* found: px found the file, the caller did not name it; what would weaken the defaults is PX050 (data/found.def). */
 int px_task_config_parse(struct px_tasks *tasks, const char *name, bool found, const char *data, size_t len,
                          struct px_err *e);
-const char *px_task_config_key(size_t index); /* NULL past the last */
+const char *px_task_config_key(size_t index); /* NULL past the end */
 void px_task_config_done(struct px_tasks *tasks);
 
 /* task/project.c: the environment of `project`. open: where it is, nothing more. */
 struct px_policy;
 int px_task_project_open(struct px_tasks *tasks, struct px_err *e);
 void px_task_project_done(struct px_tasks *tasks);
-/* Finds it, once, for all threads; nothing is made, fetched or run. PX100, PX120, PX201, PX900: it is not ready. */
+/* Finds it once for all threads; makes, fetches and runs nothing. PX100, PX120, PX201, PX900: not ready. */
 int px_task_project_need(const struct px_tasks *tasks, struct px_err *e);
-/* After that: the directory of its programs, NULL without a project; and what the policy of an action gets of it. root: the
+/* Afterwards: the directory of its programs, NULL without a project; and its part of an action's policy. root: the
  * workspace as the action sees it. */
 const char *px_task_project_bin(const struct px_tasks *tasks);
 int px_task_project_give(const struct px_tasks *tasks, struct px_policy *policy, const char *root, struct px_err *e);
@@ -51,20 +51,21 @@ int px_task_line_write(const struct px_tasks *tasks, const char *id, struct px_b
 /* own/NAME, new and empty. */
 int px_task_scratch(const struct px_workspace *space, const char *name);
 void px_task_scratch_done(const struct px_workspace *space, const char *name);
-/* The directories that a walk has still to see. */
+/* The directories that a walk has not visited yet. */
 struct px_task_dirs {
     char **items;
     size_t count, room;
 };
-int px_task_dirs_add(struct px_task_dirs *d, char *path); /* takes the path; NULL: -ENOMEM. -E2BIG: there are too many */
-char *px_task_dirs_take(struct px_task_dirs *d); /* the caller's to free(); NULL: that was the last, and the list is empty */
+/* takes ownership of the path; NULL: -ENOMEM. -E2BIG: too many */
+int px_task_dirs_add(struct px_task_dirs *d, char *path);
+char *px_task_dirs_take(struct px_task_dirs *d); /* the caller frees it; NULL: the list is empty */
 /* Everything of a tree but devices, pipes, sockets, and the directory `skip` (NULL: none). */
 int px_task_copy(const struct px_layers *from, const struct stat *skip, int into);
-/* Checks a path and makes it plain: "a/./b" is a/b. */
+/* Checks and normalises a path: "a/./b" is a/b. */
 int px_task_path(const char *path, char out[], size_t size, struct px_err *e);
 int px_task_put(int into, const struct px_layers *like, const struct px_task_file *file, struct px_err *e);
 
-/* task/task.c: where a plain workspace is; free() it. ret_path NULL: nobody asks. */
+/* task/task.c: where a plain workspace is; free() it. ret_path NULL: not wanted. */
 int px_task_give_path(const struct px_tasks *tasks, const char *id, char **ret_path, struct px_err *e);
 /* task/task.c: the same as in px/task.h with a key for its line of the journal, or NULL. */
 int px_task_cleanup_as(const struct px_tasks *tasks, const char *id, const char *key, struct px_err *e);

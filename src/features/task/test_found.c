@@ -1,4 +1,4 @@
-/* task/test_found.c - what a configuration that was found may say: every key of the field table, by data/found.def. */
+/* task/test_found.c - what a found configuration may set: every key of the field table, by data/found.def. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
-/* task/test_hostile.c - a box that can reach WORK_ROOT/.px writes there what it likes: links, FIFOs, other names of
- * files, records. Whatever px does then, nothing beside the work root changes, nothing waits for ever, and nothing
- * crashes. */
+/* task/test_hostile.c - a box that can reach WORK_ROOT/.px writes arbitrary files there: links, FIFOs, hard links,
+ * records. px must then change nothing outside the work root, never block, and never crash. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -130,7 +129,7 @@ static void write_record(const char *path, const char *id)
     (void)px_fmt(work, sizeof work, "%s/w", t.path);
     (void)px_fmt(logs, sizeof logs, "%s/l", t.path);
     (void)px_fmt(s.id, sizeof s.id, "%s", id);
-    /* Even one that px has signed must do no harm. */
+    /* Even a record that px has signed must do no harm. */
     if (pick(3) > 0 && px_workspace_root_open(work, logs, 0, &root, NULL) == 0) {
         px_workspace_sign(&s, record.data, record.len, mac);
         px_buf_printf(&record, "s 0 0 %s", mac);

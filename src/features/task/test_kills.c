@@ -1,5 +1,5 @@
-/* task/test_kills.c - what a process would leave that is killed before any of its system calls that change a file, in a fork, a
- * removal, a checkout, a change and a change that makes one layer of many: afterwards all of it is there or nothing, and nothing is left. */
+/* task/test_kills.c - kills a process before each system call that changes a file, in a fork, a removal, a checkout, a
+ * commit and a commit that merges layers. Afterwards the operation is complete or undone, and nothing is left over. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -121,7 +121,7 @@ static void a_branch(struct place *p)
     ASSERT_EQ(fork_space(p, "t", "u"), 0);
 }
 
-/* As many layers as there may be, written by hand: that is quicker than so many changes. */
+/* The maximum number of layers, written by hand: that is faster than as many commits. */
 static void a_deep_branch(struct place *p)
 {
     struct px_space_stack stack = {.count = LAYERS}, origin = {0};
@@ -223,7 +223,7 @@ static bool changes_files(pid_t pid)
     return false;
 }
 
-/* What a kill would leave: the directory as it is now, in which nobody holds a lock. */
+/* What a kill would leave: a copy of the directory, in which nobody holds a lock. */
 static int copy_now(int home, int nth)
 {
     char from[64], to[64];
@@ -314,7 +314,8 @@ static void check_after(struct place *p)
     for (size_t i = 0; i < PX_COUNT_OF(ids); i++)
         if (px_workspace_exists(&p->root, ids[i]))
             ASSERT_EQ(remove_space(p, ids[i]), 0);
-    for (size_t i = 0; i < PX_COUNT_OF(ids); i++) { /* a name that was locked and no more: an empty directory, found when it is used */
+    /* only a locked name: an empty directory, handled at its next use */
+    for (size_t i = 0; i < PX_COUNT_OF(ids); i++) {
         char path[16];
         (void)px_fmt(path, sizeof path, "tasks/%s", ids[i]);
         (void)unlinkat(p->root.own, path, AT_REMOVEDIR);
@@ -325,7 +326,7 @@ static void check_after(struct place *p)
     ASSERT_EQ(count_names(p->root.dir, "."), 0);
 }
 
-/* A copy of .px is not believed: what lies in it goes into one that px makes there. */
+/* A copied .px is refused, so its content is moved into one that px makes there. */
 static void make_ours(struct place *p)
 {
     static const char *const parts[] = {"tasks", "layers", "trash", "unsettled"};

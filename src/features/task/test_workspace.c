@@ -1,4 +1,5 @@
-/* task/test_workspace.c - workspaces without a box: layers seen as one tree, changes that arrive whole, records done again after a kill. */
+/* task/test_workspace.c - workspaces without a box: layers as one tree, atomic changes, records that are repeated after
+ * a kill. */
 #include "task/workspace.h"
 
 #include <errno.h>
@@ -68,7 +69,7 @@ static void open_space(struct fixture *f, const char *id, enum px_space_how how,
     ASSERT_PX(px_workspace_open(&f->root, id, how, ret, &e), e);
 }
 
-/* What is in the directory `upper` becomes the workspace's. */
+/* Commits the content of the directory `upper` to the workspace. */
 static void commit(struct px_workspace *space, int upper, const char *key, const char *line)
 {
     struct px_err e = {0};
@@ -184,7 +185,7 @@ TEST(changes_of_plain_ones_and_of_branches)
     done_root(&f);
 }
 
-/* As after a kill at the moment when everything is staged and nothing is done; and once more when all but the end was. */
+/* As after a kill when everything is staged and nothing is done, and as after one just before the end. */
 static void check_recovery(bool done_before)
 {
     struct fixture f;

@@ -1,4 +1,4 @@
-/* Trees on their way into a workspace: files that somebody gives, a copy of a directory. */
+/* Puts trees into a workspace: given files, or a copy of a directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -31,7 +31,7 @@ int px_task_scratch(const struct px_workspace *space, const char *name)
         return -errno;
     px_auto_fd int fd = open_dir(space->own, name);
     int r = fd < 0 ? fd : px_kernel_tree_empty(fd);
-    if (r >= 0 && fchmod(fd, 0755) < 0) /* the caller's umask must not show as the mode of a workspace */
+    if (r >= 0 && fchmod(fd, 0755) < 0) /* the mode of a workspace must not depend on the caller's umask */
         r = -errno;
     return r < 0 ? r : px_fd_take(&fd);
 }
@@ -151,7 +151,7 @@ int px_task_path(const char *path, char out[], size_t size, struct px_err *e)
     return clean.err < 0 || px_fmt(out, size, "%s", px_buf_text(&clean)) < 0 ? bad_path(path, "It is too long.", e) : 0;
 }
 
-/* The directories on the way, with the modes that they have in the workspace. */
+/* Creates the parent directories, with their modes in the workspace. */
 static int open_way(int into, const struct px_layers *like, char *path)
 {
     px_auto_fd int at = open_dir(into, "");

@@ -1,4 +1,4 @@
-/* task/worker.c - one worker of a run: takes lines, runs them, tells what came of them. One poll for all its boxes. */
+/* task/worker.c - one worker of a run: takes lines, runs them, reports the results. One poll for all its boxes. */
 #include <errno.h>
 #include <poll.h>
 
@@ -42,7 +42,7 @@ static int tell_result(struct px_batch *b, const struct px_batch_job *job, struc
 
 /* ---- one line ---- */
 
-/* It is over, and told. */
+/* Reports the result and ends the job. */
 static int finish(struct px_batch *b, struct px_batch_job *job, bool cleanup, int told, struct px_err *e)
 {
     struct px_err why = {0};
@@ -66,7 +66,7 @@ static int was_done(struct px_batch *b, const struct px_batch_job *job, enum px_
     return r;
 }
 
-/* What is still to be done of a line. */
+/* The remaining parts of a line. */
 enum rest { NOTHING, ONLY_CLEANUP, ALL };
 
 static int what_is_left(struct px_batch *b, const struct px_batch_job *job, struct px_err *e)
@@ -104,7 +104,7 @@ static int make_ready(struct px_batch *b, struct px_batch_job *job, struct px_er
     return put ? 0 : px_task_prepare_as(b->tasks, l->task, l->files, l->files_count, NULL, job->keys[PX_BATCH_FILES], e);
 }
 
-/* Takes the job: it runs afterwards, or is told and over. */
+/* Takes the job: starts it, or reports its error. */
 static int start(struct px_batch_worker *w, struct px_batch_job *job, struct px_err *e)
 {
     struct px_batch *b = w->batch;
@@ -161,7 +161,7 @@ static int wait_and_step(struct px_batch_worker *w, bool reads, struct px_err *e
     return step_all(w, polled, e);
 }
 
-/* One turn, with the lock; 1: there is more to do. */
+/* One iteration, with the lock held; 1: there is more to do. */
 static int turn(struct px_batch_worker *w, struct px_err *e)
 {
     struct px_batch *b = w->batch;

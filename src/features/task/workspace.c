@@ -21,7 +21,7 @@
 #include "task/holder.h"
 
 enum { DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, STATE_MAX = 4096, TRIES = 100 };
-enum { LIVING_MSEC = 200, DYING_MSEC = 10000 }; /* how long a lock is waited for */
+enum { LIVING_MSEC = 200, DYING_MSEC = 10000 }; /* how long to wait for a lock */
 
 static const char own_name[] = ".px"; /* state: opened by px_state_open */
 static const char state_name[] = "layers", state_head[] = "px-branch 1";
@@ -60,7 +60,7 @@ int px_workspace_state(struct px_workspace *space, int err, const char *what, st
 
 /* ---- the root ---- */
 
-/* What a process that was killed had thrown away. Another one may be at it right now: both only remove. */
+/* Removes the trash of killed processes. Another process may do the same: both only remove. */
 static void sweep_trash(int trash)
 {
     int fd = (int)px_sys(SYS_openat, trash, ".", DIRECTORY);
@@ -260,7 +260,7 @@ void px_workspace_drop(const struct px_workspace_root *root, int dir, const char
 
 /* ---- one workspace ---- */
 
-/* Locked, and still the directory of that name: a cleanup may have removed it meanwhile. */
+/* Locks the directory and checks that it still has its name: a cleanup may have removed it. */
 static int try_lock(int tasks, const char *id)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -282,8 +282,8 @@ int px_workspace_lock(const struct px_workspace_root *root, const char *id)
     return px_workspace_check_id(id, NULL) < 0 ? -EINVAL : try_lock(root->parts[PX_SPACE_TASKS], id);
 }
 
-/* A px that was killed ends before the processes which it has just forked, and those hold its lock until they end. That
- * is waited for. A lock whose taker lives is not. */
+/* Children that a killed px has just forked hold its lock until they end: waits for those. Does not wait if the process
+ * that took the lock is running. */
 static int wait_for_lock(const struct px_workspace_root *root, const char *id)
 {
     const uint64_t begin = px_now_nsec();
@@ -338,7 +338,7 @@ static int open_plain(struct px_workspace *s, enum px_space_how how, struct px_e
     return 0;
 }
 
-/* A fork that was killed may not have come to the rename. */
+/* A killed fork may not have renamed the tree yet. */
 static void finish_freezing(const struct px_workspace *s)
 {
     const size_t n = s->stack.count;
@@ -389,7 +389,8 @@ int px_workspace_open(const struct px_workspace_root *root, const char *id, enum
 void px_workspace_close(struct px_workspace *space)
 {
     px_workspace_close_layers(&space->tree);
-    if (space->own >= 0)        /* another thread may just have forked a box, which has a copy of the descriptor for a moment */
+    /* a box that another thread has just forked has a copy of the descriptor for a moment */
+    if (space->own >= 0)
         (void)px_sys(SYS_flock, space->own, LOCK_UN);
     space->own = px_fd_close(space->own);
 }
@@ -411,7 +412,7 @@ int px_workspace_path(const struct px_workspace *space, size_t layer, char *out,
     if (!space->branch)
         return px_fmt(out, size, "%s/%s", space->root->path, space->id);
     const char *top = space->root->path, *id = space->stack.ids[layer];
-    return px_fmt(out, size, "%s/%s/layers/%s/tree", top, own_name, id); /* state: open_stack has looked */
+    return px_fmt(out, size, "%s/%s/layers/%s/tree", top, own_name, id); /* state: checked by open_stack */
 }
 
 /* ---- the end ---- */

@@ -1,27 +1,28 @@
-/* task/workspace.h - the workspaces of tasks: WORK_ROOT/ID, and what px keeps of them in WORK_ROOT/.px.
+/* task/workspace.h - the workspaces of tasks: WORK_ROOT/ID, and their state in WORK_ROOT/.px.
  *
- * Why:     an action's changes arrive whole or not at all, also after kill -9, and a branch costs what differs.
+ * Why:     an action's changes are applied completely or not at all, even after kill -9, and a branch stores only
+ *          differences.
  * Owns:    WORK_ROOT/.px, and the lock on a workspace while it is open.
  * Mustn't: follow a link of a workspace, wait for a lock, or change a layer that others may share.
  *
  * A workspace is plain (WORK_ROOT/ID is its tree) or a branch: a list of frozen layers, the uppermost first. Forking makes
  * a layer of the plain tree by a rename; from then on both are branches, and each action adds one layer to its own.
  *
- *     .px/tasks/ID/           locked (flock) while somebody works on it
+ *     .px/tasks/ID/           locked (flock) while it is in use
  *     .px/tasks/ID/layers     of a branch: its layers, and those that it was forked from
- *     .px/tasks/ID/checkout   while a branch becomes plain: its directory is whole if it is there
- *     .px/tasks/ID/stage/     what an action is about to do: the new files and, once all is there, `record`
+ *     .px/tasks/ID/checkout   while a branch becomes plain: an existing directory is complete
+ *     .px/tasks/ID/stage/     the changes of an action: the new files and then `record`
  *     .px/layers/LAYER/tree   frozen
- *     .px/layers/LAYER/users/ID   who needs it; the last one to go removes it
- *     .px/unsettled/ID        while layers or names change hands for it (space_users.c)
+ *     .px/layers/LAYER/users/ID   its users; the last one to leave removes it
+ *     .px/unsettled/ID        while the users of layers or names change for it (layer_users.c)
  *     .px/trash/              what is being removed
  *
- * .px has a mark (state/state.h): one that came with a repository, a copy or another user is refused. A box may be able
- * to write to it nevertheless. So nothing in it is reached by more than one name at a time, links are not followed, and
- * a name that was read somewhere is checked before it is used.
+ * .px has a mark (state/state.h): one that came with a repository, a copy or another user is refused. A box may be
+ * able to write to it nevertheless. So it is opened one path component at a time, links are not followed, and names
+ * that were read are checked before use.
  *
- * (1) What is to be done stands in `record` before the first thing is done; who opens the workspace next does the rest.
- * (2) Everything in a record can be done twice. Its line of the journal is the last. */
+ * (1) `record` is complete before its first step is carried out; the next open of the workspace does the rest.
+ * (2) Every step of a record can be repeated. Its last step is the line of the journal. */
 #pragma once
 
 #include <limits.h>
@@ -84,37 +85,38 @@ enum px_space_how {
 int px_workspace_open(const struct px_workspace_root *root, const char *id, enum px_space_how how, struct px_workspace *ret,
                   struct px_err *e);
 void px_workspace_close(struct px_workspace *space);
-/* Closes it, and leaves nothing of a name behind that has no workspace after all. */
+/* Closes it, and removes the name if it has no workspace. */
 void px_workspace_forget(struct px_workspace *space);
-/* Takes away what killed processes have left of forks, removals and merged layers; costs nothing if they left nothing. */
+/* Removes what killed processes left of forks, removals and merged layers; does nothing if nothing was left. */
 void px_workspace_sweep(const struct px_workspace_root *root);
-/* Unlike open it says nothing if there is none. */
+/* Unlike open, a missing workspace is not an error. */
 bool px_workspace_exists(const struct px_workspace_root *root, const char *id);
 /* The path of a layer's tree, or of a plain workspace. */
 int px_workspace_path(const struct px_workspace *space, size_t layer, char *out, size_t size);
 
-/* What goes into the journal with a change, for exactly one line of it: `key` stands in `line`. */
+/* The journal's line of a change, written exactly once: `line` contains `key`. */
 struct px_space_note {
     const char *key, *line; /* NULL: nothing */
 };
 
-/* The changes become the workspace's; their lower tree is the workspace (or the same in all that they change). since: nothing of
- * a plain one may have been changed later; NULL: that is not asked. */
+/* Applies the changes to the workspace; their lower tree is the workspace (or equal in all that they change). since:
+ * fails if a plain workspace was changed later; NULL: not checked. */
 int px_workspace_commit(struct px_workspace *space, const struct px_changes *changes, const struct timespec *since,
                     const struct px_space_note *note, struct px_err *e);
 int px_workspace_fork(struct px_workspace *from, const char *to, struct px_err *e);
-/* A branch becomes plain: `copy` in its own directory, with all its files, is its tree from then on. */
+/* Makes a branch plain: `copy` in its own directory, with all its files, becomes its tree. */
 int px_workspace_checkout(struct px_workspace *space, const char *copy, struct px_err *e);
-/* Removes it with all that nobody else needs. */
+/* Removes it with all layers that no other workspace needs. */
 int px_workspace_remove(struct px_workspace *space, struct px_err *e);
 
-/* What `to` has done to `from`, as changes whose lower tree is `from`; 0 or -errno. ids may be NULL: then nothing is shared. */
+/* The differences from `from` to `to`, as changes whose lower tree is `from`; 0 or -errno. ids may be NULL: then no
+ * layer is shared. */
 struct px_space_view {
     const struct px_layers *tree;
     const struct px_space_stack *ids;
 };
 int px_workspace_compare(const struct px_space_view *from, const struct px_space_view *to, struct px_changes *ret);
-/* An error that names what in `other` is neither as it was before the changes nor as they make it. */
+/* Fails with the path in `other` that is neither as before the changes nor as after them. */
 int px_workspace_conflicts(const struct px_changes *changes, const struct px_layers *other, struct px_err *e);
 /* Opens the layers of a stack. */
 int px_workspace_open_stack(const struct px_workspace_root *root, const struct px_space_stack *stack, struct px_layers *ret);
@@ -129,17 +131,17 @@ int px_workspace_new_id(char out[PX_SPACE_LAYER_ID]);
 bool px_workspace_is_layer(const char *id); /* 32 digits: the only names that layers have */
 /* .px/layers/LAYER, or -errno. */
 int px_workspace_open_layer(const struct px_workspace_root *root, const char *layer);
-/* The text that shows that px has written a record for this workspace. */
+/* The MAC that shows that px has written a record for this workspace. */
 void px_workspace_sign(const struct px_workspace *space, const void *record, size_t len, char ret[PX_MAC_HEX]);
 int px_workspace_use(const struct px_workspace_root *root, const char *layer, const char *id);
 void px_workspace_let_go(const struct px_workspace_root *root, const char *layer, const char *id);
 bool px_workspace_has_layer(const struct px_space_stack *stack, const char *layer);
 /* The descriptor of its own directory, or -errno. */
 int px_workspace_lock(const struct px_workspace_root *root, const char *id);
-/* Before layers are taken or left, or a name is, and after: what lies between can be finished by px_workspace_sweep. */
+/* Called before and after the users of layers or names change; px_workspace_sweep can finish what is between. */
 int px_workspace_unsettle(const struct px_workspace_root *root, const char *id);
 void px_workspace_settle(const struct px_workspace_root *root, const char *id);
-void px_workspace_drop(const struct px_workspace_root *root, int dir, const char *name); /* by way of the trash */
+void px_workspace_drop(const struct px_workspace_root *root, int dir, const char *name); /* moved to the trash first */
 int px_workspace_recover(struct px_workspace *space, struct px_err *e);
-/* The rest of a checkout that was killed once the directory was in its place. */
+/* Finishes a checkout that was killed after the directory was renamed. */
 void px_workspace_finish_checkout(struct px_workspace *space);

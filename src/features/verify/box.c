@@ -1,4 +1,4 @@
-/* One box of a verification: its streams, its start, what is seen of it from outside, its end. */
+/* One box of a verification: its streams, start, view from outside, and end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static int open_streams(struct px_verify_run *run, struct px_slot *slot, struct 
     return open ? 0 : px_fail(e, PX_E_IO, errno, "no streams for the box");
 }
 
-/* The words of the side, with the names of this run in them. */
+/* The arguments of the side, with the names of this run inserted. */
 static void expect(struct px_verify_run *run, struct px_slot *slot)
 {
     const struct px_side *side = &slot->trial->row->sides[slot->side];
@@ -158,7 +158,7 @@ static void judge_files(struct px_verify_run *run, struct px_slot *slot)
     }
 }
 
-/* Its processes can be seen now, so that not seeing them later means something; then it is ended. */
+/* Checks that its processes are visible now, so that their absence later is meaningful; then ends it. */
 void px_verify_watch(struct px_verify_run *run, struct px_slot *slot)
 {
     char line[256], mark[96];
@@ -167,7 +167,7 @@ void px_verify_watch(struct px_verify_run *run, struct px_slot *slot)
         return;
     line[n] = '\0';
     if (!px_starts_with(line, "ready\n") && !px_starts_with(line, "listening\n"))
-        return;                 /* it says why it cannot */
+        return;                 /* e has the reason */
     slot->seen = px_fmt(mark, sizeof mark, "%s-%s-", run->fixtures.mark, slot->trial->row->name) >= 0 &&
                  px_fixtures_count(mark) > 0;
     if (slot->trial->row->how == PX_HOW_PORT && px_fixtures_reachable(run->fixtures.free_port))

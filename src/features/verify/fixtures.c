@@ -1,4 +1,4 @@
-/* What lies in reach of the boxes of a verification, and must not be reached. */
+/* Files, processes and sockets of the host that the boxes of a verification must not reach. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -37,7 +37,7 @@
 #include "kernel/tree.h"
 #include "verify/verify.h"
 
-/* Where a box has directories of its own, and the host has others. */
+/* Directories that a box has itself and whose host content it must not see. */
 static const char *const shared[] = {"/tmp", "/var/tmp", "/dev/shm"};
 static const char secret_text[] = "a secret of the host\n";
 enum { SESSION_KEYRING = -3, KEYCTL_UNLINK = 9, MOMENT_MSEC = 10 };
@@ -60,7 +60,7 @@ int px_fixtures_put_dir(int dir, const char *name)
     return px_node_chmod_at(dir, name, S_IFDIR, 0755);
 }
 
-/* A copy: if a box is broken enough to change it, px-attack itself stays as it is. */
+/* Uses a copy: a broken box could change it, and px-attack must stay intact. */
 static int copy_program(int top, const char *from)
 {
     px_auto_fd int in = open(from, O_RDONLY | O_CLOEXEC);
@@ -69,7 +69,7 @@ static int copy_program(int top, const char *from)
     return r < 0 ? r : fchmod(out, 0755) < 0 ? -errno : 0;
 }
 
-/* Programs that say no and succeed; a shell that only repeats; a root that is not a system's. For the self-test. */
+/* For the self-test: programs that print a refusal and succeed, a shell that only echoes, an empty root. */
 static int make_stand_ins(int top)
 {
     static const char *const dirs[] = {"fake", "echo", "other", "other/sys", "other/sys/kernel", "other/sys/kernel/debug"};
@@ -182,7 +182,7 @@ static int make_sockets(struct px_fixtures *f)
     return f->abstract < 0 ? f->abstract : 0;
 }
 
-/* What this host or this caller cannot have is left out, and its rows are skipped. */
+/* Skips fixtures that this host or caller does not allow, and their rows. */
 static void make_others(struct px_fixtures *f)
 {
     uint32_t random = 0;
@@ -198,7 +198,7 @@ static void make_others(struct px_fixtures *f)
     if (f->terminal >= 0)
         (void)unlockpt(f->terminal);
     f->planted = px_sys(SYS_add_key, "user", f->mark, "x", 1, SESSION_KEYRING);
-    /* Two descriptors that are not closed on exec, on purpose: they must not arrive in a box all the same. */
+    /* Two descriptors without O_CLOEXEC on purpose: a box must still not inherit them. */
     f->leaked = open(f->top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     (void)fcntl(f->leaked, F_SETFD, 0);
     (void)fcntl(f->path_socket, F_SETFD, 0);
@@ -254,8 +254,8 @@ void px_fixtures_remove(struct px_fixtures *f)
 
 /* ---- the victim ---- */
 
-/* Opens a program of the base's now and then, for who watches it, until it is killed, by a box that could or by us. If
- * the caller dies first, it removes what that could not. */
+/* The victim: opens a program of the base from time to time, until it is killed by us, or by a box that escaped. If the
+ * caller dies first, it removes the fixtures. */
 static _Noreturn void be_victim(struct px_fixtures *f, int life)
 {
     sigset_t all;
@@ -355,7 +355,7 @@ void px_fixtures_drop(struct px_fixtures *f, const char *path)
 
 /* ---- telling ---- */
 
-/* With every byte one higher, so that a search of the box's memory does not find what it was told. */
+/* Adds one to every byte, so that a search of the box's memory does not find the argument itself. */
 static void raise_bytes(const char *from, char *to, size_t size)
 {
     size_t n = 0;

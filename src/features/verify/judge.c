@@ -1,5 +1,5 @@
-/* From the result of a box to a verdict on a check. What the program wrote is looked at for words; how it ended, what was
- * refused and what it used come from the result, which no program writes. */
+/* Turns the result of a box into a verdict. The program's output is only searched for known words; its exit, denials
+ * and usage come from the result, which the program cannot write. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ void px_judge_fail(struct px_verdict *v, enum px_check_result result, const char
 {
     char text[1024];
     va_list args;
-    if (v->result != PX_CHECK_PASSED)           /* the first reason is the one to tell */
+    if (v->result != PX_CHECK_PASSED)           /* reports only the first reason */
         return;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
@@ -57,7 +57,7 @@ static bool same(struct px_bytes bytes, const char *text)
     return bytes.len == strlen(text) && memcmp(bytes.data, text, bytes.len) == 0;
 }
 
-/* How it ended and what it said: what a person wants to see first. */
+/* How it ended and its output, for the report. */
 static void unexpected(struct px_verdict *v, const struct px_result *r, const char *what)
 {
     px_auto_buf struct px_buf said = PX_BUF(2048);
@@ -133,7 +133,7 @@ static void judge_filter(const struct px_result *r, const struct px_surroundings
         px_judge_fail(v, PX_CHECK_FAILED, "something refused it, but not the filter");
 }
 
-/* px-net tells what it has refused. */
+/* px-net reports what it has refused. */
 static void judge_served(const struct px_result *r, struct px_verdict *v)
 {
     for (size_t i = 0; i < r->denials_count; i++)
@@ -184,7 +184,7 @@ static void judge_attack(const struct px_verify_row *row, const struct px_result
         judge_flood(r, v);
         return;
     case PX_HOW_READY:
-    case PX_HOW_PORT:           /* was in place and was ended: px_verify_run saw to it */
+    case PX_HOW_PORT:           /* px_verify_run has checked that it was running and ended it */
         if (r->exit_code == 77)
             px_judge_fail(v, PX_CHECK_SKIPPED, "this box cannot do that at all");
         return;
@@ -244,7 +244,7 @@ void px_judge_error(const struct px_verify_row *row, const struct px_err *error,
         px_judge_fail(v, PX_CHECK_FAILED, "the box did not start: PX%03d %s: %s", error->code, error->what, error->why);
 }
 
-/* Whether a layer is missing because the policy or the host says so, and the result with them. */
+/* Whether a layer is missing because of the policy or the host, and the result reports it. */
 static bool absent(const struct px_verify_row *row, const struct px_surroundings *s, const char *word)
 {
     if (px_equal(word, "network-namespace"))
@@ -274,7 +274,7 @@ void px_judge_promise(const struct px_verify_row *row, const struct px_surroundi
     if (v->result != PX_CHECK_FAILED)
         return;
     (void)px_verify_each(row->held_by, '+', look_at_layer, &layers);
-    bool by_design = s->strict && row->kind == PX_CHECK_TWIN;   /* it refuses some of what programs may do elsewhere */
+    bool by_design = s->strict && row->kind == PX_CHECK_TWIN;   /* it refuses some calls that other runtimes allow */
     if (!(row->tiers & s->in) || !layers.present || by_design)
         v->result = PX_CHECK_DIFFERS;
 }

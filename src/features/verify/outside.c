@@ -1,4 +1,4 @@
-/* The outside of a verification: px-outside, started and heard. */
+/* Starts px-outside, the server outside of the boxes, and reads its output. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static void no_outside(struct px_outside *o, const char *why, const char *fix)
     (void)px_fmt(o->why, sizeof o->why, "there are no servers to reach: %.200s. %.160s", why, fix);
 }
 
-/* By curl, or by Python. Proxies are for others. */
+/* Fetches by curl or Python, without proxies. */
 static const char get_script[] =
     "if command -v curl >/dev/null; then exec curl -sS --noproxy '*' -m 40 --cacert /outside/signer.pem \"$1\"; fi\n"
     "exec python3 -c '\n"

@@ -8,7 +8,7 @@
 #include "net/outside.h"
 #include "verify/run.h"
 
-enum { STAY_SEC = 20, STAY_BROKEN_SEC = 3 };    /* what a process of an attack may live if nobody ends it */
+enum { STAY_SEC = 20, STAY_BROKEN_SEC = 3 };    /* lifetime of an attack's process if nobody ends it */
 
 /* ---- words ---- */
 
@@ -92,7 +92,7 @@ static int tell(struct px_slot *slot, struct px_err *e, const char *name, const 
     return px_policy_set(slot->policy, "env", px_buf_text(&text), e);
 }
 
-/* What the policy itself grants, so that nobody takes it for a leak. */
+/* What the policy itself grants, so that it does not count as a leak. */
 static int tell_grants(struct px_slot *slot, struct px_err *e)
 {
     const struct px_policy *p = slot->policy;
@@ -138,7 +138,7 @@ bool px_verify_is_served(const struct px_verify_row *row)
     return strstr(row->options, "@DNS") != NULL;
 }
 
-/* Such a row has a network of its own: what the caller's policy says of names, addresses and ports is about another. */
+/* Such a row has its own network: the caller's names, addresses and ports do not apply. */
 static void lead_outside(struct px_verify_run *run, struct px_policy *p)
 {
     struct px_text_list *const lists[] = {&p->allow_net, &p->deny_net, &p->publish, &p->host_ports, &p->dns};
@@ -166,7 +166,7 @@ int px_verify_policy(struct px_verify_run *run, struct px_slot *slot, struct px_
     if (set_all(run, slot, row->options, e) < 0 || set_all(run, slot, row->sides[slot->side].options, e) < 0 ||
         set_all(run, slot, t->more, e) < 0)
         return -1;
-    if (run->s.in == PX_IN_GVISOR && !strstr(row->options, "pids="))   /* which it cannot hold for who requires limits */
+    if (run->s.in == PX_IN_GVISOR && !strstr(row->options, "pids="))   /* gVisor cannot enforce it */
         slot->policy->pids = PX_UNLIMITED;
     slot->policy->without |= t->without;
     return 0;

@@ -62,7 +62,7 @@ PX_API int px_verify_json(const struct px_verify_report *report, char **ret_json
 
 /* ---- JUnit ---- */
 
-/* XML has no way to write a control character; invalid UTF-8 would make the file unreadable as a whole. */
+/* XML cannot contain control characters, and invalid UTF-8 would make the whole file unreadable. */
 static void put_xml(struct px_buf *out, const char *text)
 {
     static const struct {
@@ -76,7 +76,7 @@ static void put_xml(struct px_buf *out, const char *text)
         for (size_t k = 0; n == 1 && k < PX_COUNT_OF(entities); k++)
             entity = text[i] == entities[k].c ? entities[k].entity : entity;
         bool control = n == 1 && ((unsigned char)text[i] < 0x20 || text[i] == 0x7f);
-        /* U+0080 to U+009F are control characters too, and U+FFFE and U+FFFF are no characters at all. */
+        /* U+0080 to U+009F are control characters too, and U+FFFE and U+FFFF are not characters. */
         bool odd = (n == 2 && text[i] == '\xc2' && (unsigned char)text[i + 1] < 0xa0) ||
                    (n == 3 && text[i] == '\xef' && text[i + 1] == '\xbf' && (unsigned char)text[i + 2] >= 0xbe);
         if (n == 0 || control || odd)

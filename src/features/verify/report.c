@@ -1,5 +1,4 @@
-/* What a verification tells: each check as soon as its trials are done, and what all of them say together. */
-#include <errno.h>
+/* The report of a verification: each check when its trials are done, and the summary. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +23,7 @@ int px_verify_describe(struct px_verify_run *run, const struct px_policy *p, str
     report->tier = copy(run->tier);
     report->self_test = run->ask->self_test;
     bool all = report->preset && report->base && report->runtime && report->tier;
-    return all ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "verification");
+    return all ? 0 : px_no_memory(e);
 }
 
 /* ---- one check ---- */
@@ -61,7 +60,7 @@ static void put_words(uint64_t mechanisms, const char *options, struct px_buf *o
         px_buf_printf(out, "with %s", options);
 }
 
-/* Self-test: the check must have failed; and what is the one layer left in force worth? */
+/* Self-test: the check must have failed; and whether the one remaining layer held. */
 static void compose_self_test(struct px_verify_run *run, struct px_check *check, const struct px_trial *t, size_t trials)
 {
     px_auto_buf struct px_buf text = PX_BUF(8192);
@@ -126,7 +125,7 @@ void px_verify_tell(struct px_verify_run *run)
     }
 }
 
-/* Whatever the boxes tried, nothing of the caller's was touched. */
+/* Checks that no box changed a fixture. */
 static void add_untouched(struct px_verify_run *run)
 {
     struct px_check *check = &run->checks[run->report->count++];
@@ -143,7 +142,7 @@ static void add_untouched(struct px_verify_run *run)
     tell_one(run, check);
 }
 
-/* Self-test of the whole: the loss of each mechanism is seen by some check. */
+/* Self-test of the whole: some check detects the loss of each mechanism. */
 static void add_mechanisms(struct px_verify_run *run)
 {
     static const char *const names[] = {
@@ -171,7 +170,7 @@ void px_verify_conclude(struct px_verify_run *run)
     run->report->stopped = run->stopped;
 }
 
-/* What the caller only reads is ours to free. */
+/* Frees the strings that the caller only reads. */
 static void drop(const void *text)
 {
     free((void *)(uintptr_t)text);

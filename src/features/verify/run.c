@@ -1,5 +1,4 @@
 /* The trials of a verification, a few boxes at once. */
-#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -44,7 +43,7 @@ static int plan_all(struct px_verify_run *run, struct px_err *e)
     run->trials = calloc(px_verify_rows_count * TRIALS_PER_ROW, sizeof *run->trials);
     run->slots = calloc(run->jobs, sizeof *run->slots);
     if (!run->report || !run->checks || !run->trials || !run->slots)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "verification");
+        return px_no_memory(e);
     run->report->checks = run->checks;
     for (size_t i = 0; i < px_verify_rows_count; i++) {
         const struct px_verify_row *row = &px_verify_rows[i];
@@ -79,7 +78,7 @@ static unsigned tier_bit(const char *tier)
     return PX_IN_OCI;
 }
 
-/* Whether the base has the authorities by which https knows its servers. */
+/* Whether the base has CA certificates. */
 static bool has_certificates(const struct px_policy *p)
 {
     static const char *const places[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"};
@@ -114,7 +113,7 @@ static void learn(struct px_verify_run *run, const struct px_policy *p, const st
             s->tmp_noexec = p->tmpfs.items[i].noexec;
 }
 
-/* Many boxes run at once, and a directory takes the changes of one. */
+/* Drops the changes: many boxes run at once, and a directory takes the changes of only one. */
 static int refuse_shared(const struct px_policy *p, struct px_err *e)
 {
     if (!p->changes && (!p->overlay || !*p->overlay))
@@ -123,7 +122,7 @@ static int refuse_shared(const struct px_policy *p, struct px_err *e)
     return px_fix(e, "Leave --changes out, and write --overlay without a directory.");
 }
 
-/* The first box says where we are: which tier, what is in force, and that px-attack can run there at all. */
+/* The first box shows the tier, what is in force, and that px-attack can run. */
 static int look_around(struct px_verify_run *run, struct px_slot *slot, struct px_err *e)
 {
     px_auto_buf struct px_buf program = PX_BUF(400);
@@ -146,7 +145,7 @@ static int look_around(struct px_verify_run *run, struct px_slot *slot, struct p
     return px_verify_describe(run, slot->policy, e);
 }
 
-/* In the landlock tier a bind keeps its place. */
+/* In the landlock tier a bind keeps its path. */
 static int find_surroundings(struct px_verify_run *run, struct px_err *e)
 {
     int r = 1;
@@ -176,7 +175,8 @@ static void drop_verdict(struct px_verdict *v)
     px_buf_done(&v->reason);
 }
 
-/* A broken box may still win a race once: pid 1 is not what it will be while the program starts. */
+/* Self-test: repeats a check that held without its mechanism. An attack may lose a race while pid 1 still starts the
+ * program. */
 static bool try_again(const struct px_verify_run *run, struct px_trial *t)
 {
     bool held = t->verdict.result == PX_CHECK_PASSED && !t->kept;
@@ -226,7 +226,7 @@ static void side_is_over(struct px_verify_run *run, struct px_slot *slot)
     finish_trial(run, slot);
 }
 
-/* What can be said without a box. */
+/* Results that need no box. */
 static const char *cannot_try(const struct px_verify_run *run, const struct px_trial *t)
 {
     const struct px_verify_row *row = t->row;
@@ -356,7 +356,7 @@ static void run_trials(struct px_verify_run *run)
 
 /* ---- the whole ---- */
 
-/* Other tiers and runtimes carry no network by names. */
+/* Other tiers and runtimes have no network by names. */
 static void make_outside(struct px_verify_run *run)
 {
     bool wanted = false;

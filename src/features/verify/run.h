@@ -1,16 +1,16 @@
 /* verify/run.h - one verification while it runs: which trials, in which boxes, with what result.
  *
- * Why:     verify_policy.c makes a policy for each box, verify_box.c starts, watches and ends one, verify_run.c lets a few of
- *          them run at once, verify_report.c puts together what is told. This is what they share.
- * Owns:    every box, policy, stream and work directory of the run; verify_box.c ends them.
- * Mustn't: be seen outside these four files. */
+ * Why:     policy.c makes a policy for each box, box.c starts, watches and ends one, run.c runs a few at a time,
+ *          report.c makes the report. This is what they share.
+ * Owns:    every box, policy, stream and work directory of the run; box.c ends them.
+ * Mustn't: be included outside these four files. */
 #pragma once
 
 #include "verify/verify.h"
 
 enum { PX_VERIFY_TEXT_MAX = 8192 };
 
-/* One row, once: as it is asked, or (self-test) with some of what holds it switched off. */
+/* One trial of a row: as configured, or (self-test) with some mechanisms switched off. */
 struct px_trial {
     const struct px_verify_row *row;
     size_t check;               /* of the report */
@@ -31,10 +31,10 @@ struct px_slot {
     struct px_box *box;
     char ws[256];               /* its work directory; "": none */
     int in, out;                /* files for STREAMS */
-    int told, tell;             /* a pipe for READY and PORT: what it says, and where it says it */
+    int told, tell;             /* a pipe for READY and PORT: its read end and its write end */
     bool seen;                  /* it was in place */
     uint64_t start_nsec, deadline_nsec;
-    struct px_buf texts[5];     /* what the side's words became */
+    struct px_buf texts[5];     /* the side's arguments after replacement */
     struct px_side expected;
 };
 
@@ -53,7 +53,7 @@ struct px_verify_run {
     unsigned jobs;
     struct px_verify_report *report;
     struct px_check *checks;
-    uint64_t noticed;           /* self-test: mechanisms whose loss some check has seen */
+    uint64_t noticed;           /* self-test: mechanisms whose loss some check has detected */
     uint64_t tried;
     bool stopped;
 };
@@ -69,8 +69,9 @@ void px_verify_expand(const struct px_verify_run *run, const struct px_slot *slo
 /* verify_box.c */
 int px_verify_start(struct px_verify_run *run, struct px_slot *slot, struct px_err *e);         /* the box of slot->side */
 void px_verify_watch(struct px_verify_run *run, struct px_slot *slot);                          /* while it runs */
-void px_verify_judge(struct px_verify_run *run, struct px_slot *slot);                          /* when it is gone */
-void px_verify_end(struct px_verify_run *run, struct px_slot *slot);                            /* whatever there is of it */
+void px_verify_judge(struct px_verify_run *run, struct px_slot *slot);                          /* when it has ended */
+/* frees it in any state */
+void px_verify_end(struct px_verify_run *run, struct px_slot *slot);
 
 /* verify_report.c */
 int px_verify_describe(struct px_verify_run *run, const struct px_policy *policy, struct px_err *e);

@@ -23,7 +23,7 @@
 
 /* ---- the table ---- */
 
-/* Layers that are there for good, so that policy/without.def does not have them. */
+/* Layers that cannot be switched off and so are not in policy/without.def. */
 static const char *const always[] = {"root",    "streams",    "mounts", "ids", "groups",
                                      "px-init", "supervisor", "tmpfs",  "base", "px-net"};
 
@@ -81,7 +81,7 @@ TEST(every_row_is_whole)
     }
 }
 
-/* A check that cannot fail proves nothing, and a mechanism that nobody looks at may be missing. */
+/* Every check must be able to fail, and every mechanism must have a check. */
 TEST(every_row_can_be_broken_and_every_mechanism_is_seen)
 {
     uint64_t seen = 0;
@@ -176,7 +176,7 @@ TEST(a_shell_check_is_judged_by_every_word)
     struct px_result done = ended(0, "Read-only file system\n", "");
     ASSERT_EQ(verdict("etc_readonly", 0, &refused), PX_CHECK_PASSED);
     ASSERT_EQ(verdict("etc_readonly", 0, &denied), PX_CHECK_FAILED);
-    ASSERT_EQ(verdict("etc_readonly", 0, &done), PX_CHECK_FAILED); /* what it writes does not help it */
+    ASSERT_EQ(verdict("etc_readonly", 0, &done), PX_CHECK_FAILED); /* its output does not help it */
     struct px_result made = ended(0, "made\n", ""), more = ended(0, "made\nmade\n", "");
     ASSERT_EQ(verdict("etc_readonly", 1, &made), PX_CHECK_PASSED);
     ASSERT_EQ(verdict("etc_readonly", 1, &more), PX_CHECK_FAILED);
@@ -192,7 +192,7 @@ TEST(an_attack_is_judged_by_the_result)
     ASSERT_EQ(verdict("D2_clone3", 0, &silent), PX_CHECK_FAILED);
     ASSERT_EQ(verdict("D2_clone3", 0, &worked), PX_CHECK_FAILED);
     ASSERT_EQ(verdict("D2_twin_threads", 0, &worked), PX_CHECK_PASSED);
-    ASSERT_EQ(verdict("D1_unshare", 0, &stopped), PX_CHECK_FAILED); /* the filter's listener knows nothing of it */
+    ASSERT_EQ(verdict("D1_unshare", 0, &stopped), PX_CHECK_FAILED); /* the filter's listener does not see it */
     stopped.denials[0] = (struct px_denial){.op = "syscall", .target = "unshare", .rule = "seccomp", .count = 1};
     stopped.denials_count = 1;
     ASSERT_EQ(verdict("D1_unshare", 0, &stopped), PX_CHECK_PASSED);
@@ -469,7 +469,7 @@ static void count_checks(void *user, const struct px_check *check)
     ASSERT(check->name != NULL);
 }
 
-/* Any program that ends well stands in for px-attack where only the shell's checks are run. */
+/* For the shell's checks any program that exits with 0 can replace px-attack. */
 static struct px_verify_report *verified(const char *only, const char *const *fields, bool self_test)
 {
     struct px_verify ask = {.make_policy = default_policy, .on_check = count_checks, .user = (void *)(uintptr_t)fields,
@@ -493,8 +493,8 @@ TEST(checks_pass_in_a_whole_box)
     px_verify_free(report);
 }
 
-/* The caller's own words about a network do not matter, and there is none outside of this machine. Descriptors that the
- * caller has on their way count against whoever sends one next with a lower limit: px-outside must not be that. */
+/* The caller's network options do not matter, and there is no network outside of this machine. Descriptors in flight
+ * count for the next sender of the same user, which may have a lower limit: px-outside must not be that sender. */
 TEST(names_are_tried_without_a_network)
 {
     static const char *const fields[] = {"allow-net", "*"};

@@ -1,9 +1,9 @@
-/* verify/verify.h - the checks of px/verify.h inside: their table, what lies in reach of them, how they are judged.
+/* verify/verify.h - the implementation of px/verify.h: the table of checks, the fixtures, and the verdicts.
  *
- * Why:     a sandbox that quietly does less than it says is worse than none; every promise has a row that tries it, and every
- *          row has a switch that makes it fail, so that a pass means something.
- * Owns:    the fixtures (verify_fixtures.c), of this run and removed with it; the policies and boxes (verify_run.c).
- * Mustn't: believe what a program in a box writes beyond the words that it looks for, or leave anything behind. */
+ * Why:     a sandbox must enforce what it claims. Every promise has a row that tests it, and every row has a switch
+ *          that makes it fail, so that a pass is meaningful.
+ * Owns:    the fixtures (fixtures.c), which are removed after the run; the policies and boxes (run.c).
+ * Mustn't: trust a program's output beyond the known words, or leave anything behind. */
 #pragma once
 
 #include <errno.h>
@@ -51,7 +51,7 @@ extern const size_t px_verify_rows_count;
 const char *px_verify_category(const struct px_verify_row *row);
 /* Calls `word` for each part of a list with separators; stops at the first that is not 0 and returns that. */
 int px_verify_each(const char *list, char separator, int (*word)(void *user, const char *text, size_t len), void *user);
-/* Whether "a+b" holds the word. */
+/* Whether "a+b" contains the word. */
 bool px_verify_has(const char *held_by, const char *word);
 /* The mechanisms of policy/without.def in held_by, as bits. */
 uint64_t px_verify_mechanisms(const char *held_by);
@@ -75,7 +75,7 @@ struct px_fixtures {
      .victim_fd = -1, .shm = -1, .msg = -1, .sem = -1, .planted = -1}
 
 int px_fixtures_make(struct px_fixtures *f, const char *attack, const char *secret, struct px_err *e);
-void px_fixtures_remove(struct px_fixtures *f);         /* as often as you like */
+void px_fixtures_remove(struct px_fixtures *f);         /* may be called again */
 /* 0 or -errno: a file, a directory, with this mode whatever the umask is */
 int px_fixtures_put(int dir, const char *name, const char *text, mode_t mode);
 int px_fixtures_put_dir(int dir, const char *name);
@@ -87,7 +87,7 @@ int px_fixtures_tell(const struct px_fixtures *f, struct px_policy *policy, stru
 /* Processes with this text in their command line. */
 int px_fixtures_count(const char *text);
 bool px_fixtures_reachable(unsigned port);              /* on the host's loopback */
-/* What a box did to it all the same; NULL: nothing. */
+/* What a box changed in the fixtures; NULL: nothing. */
 const char *px_fixtures_harm(const struct px_fixtures *f, bool net_shared);
 
 /* ---- verify_outside.c: servers that boxes of some rows may reach (net/outside.h) ---- */
@@ -100,9 +100,9 @@ struct px_outside {
 
 #define PX_OUTSIDE_NONE {.helper = {.pidfd = -EBADF, .socket = -EBADF}}
 
-/* Adds files to the fixtures: outside/get URL, and outside/signer.pem, who has signed the server's certificate. */
+/* Adds files to the fixtures: outside/get URL, and outside/signer.pem, the certificate of the server's CA. */
 void px_outside_start(struct px_outside *o, const struct px_fixtures *f);
-void px_outside_end(struct px_outside *o);              /* as often as you like */
+void px_outside_end(struct px_outside *o);              /* may be called again */
 
 /* ---- verify_judge.c: from a result to a verdict ---- */
 
@@ -110,7 +110,7 @@ void px_outside_end(struct px_outside *o);              /* as often as you like 
 struct px_surroundings {
     const char *tier;           /* "full", "landlock", "oci:crun" */
     unsigned in;                /* the PX_IN_ bit of it */
-    bool no_listener;           /* refused calls are not told */
+    bool no_listener;           /* denials are not reported */
     bool overlay, tmp_noexec, net_shared, net_carried, own_filter, strict, no_landlock, groups_kept, single_id;
     bool certificates;          /* of authorities, in the base */
 };
@@ -125,7 +125,7 @@ void px_judge_result(const struct px_verify_row *row, int side, const struct px_
                      const struct px_side *expected, struct px_verdict *v);
 /* The box did not start. */
 void px_judge_error(const struct px_verify_row *row, const struct px_err *error, struct px_verdict *v);
-/* A failure of what is not promised here becomes a difference. */
+/* A failure of something not promised here becomes a difference. */
 void px_judge_promise(const struct px_verify_row *row, const struct px_surroundings *s, struct px_verdict *v);
 void px_judge_fail(struct px_verdict *v, enum px_check_result result, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

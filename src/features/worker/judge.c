@@ -1,4 +1,4 @@
-/* Whether a worker may run a command line: the strictest answer that its commands get, and what is run in its place. */
+/* Whether a worker may run a command line: the strictest verdict of its commands, and the line that is run instead. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static bool enter(struct place *p, const struct px_shell_line_command *c)
     return fine;
 }
 
-/* cd that surely happens before what follows: `cd A && B`, not `cd A; B` nor `X || cd A && B`, and in no pipe. */
+/* A cd that certainly runs before the rest: `cd A && B`, not `cd A; B` nor `X || cd A && B`, and in no pipe. */
 static void follow(struct place *p, const struct px_shell_line_command *c, const struct px_shell_line_command *before, unsigned flags)
 {
     bool certain = c->join == PX_LINE_AND && !(before && (before->join == PX_LINE_OR || before->join == PX_LINE_PIPE));
@@ -77,7 +77,7 @@ static const char *line_within(const struct px_shell_line_command *c, unsigned f
     return fits && (strcmp(c->words[1].text, "-c") == 0 || strcmp(c->words[1].text, "-lc") == 0) ? c->words[2].text : NULL;
 }
 
-/* What a shell is told to run, judged instead of the shell, and printed in its place. */
+/* Checks the line given to a shell instead of the shell itself, and prints it in its place. */
 static enum px_approval judge_within(struct judge *j, const char *text, const struct place *place, struct px_buf *out)
 {
     struct px_shell_line *line = NULL;
@@ -93,7 +93,7 @@ static enum px_approval judge_within(struct judge *j, const char *text, const st
     return found;
 }
 
-/* The first thing that is blocked is told. */
+/* Reports the first blocked command. */
 static void blame(struct judge *j, const char *before, const char *name, const char *after)
 {
     if (!j->why[0])
@@ -119,7 +119,7 @@ static enum px_approval judge_command(struct judge *j, const struct px_shell_lin
     (void)px_buf_puts(out, text.err < 0 ? "" : px_buf_text(&text));
     out->err = text.err < 0 ? text.err : out->err;
     if (found != PX_BLOCKED && !told)
-        j->why[0] = '\0';       /* of a line within, which then is not what counts */
+        j->why[0] = '\0';       /* of a nested line, which is ignored then */
     else if (found == PX_BLOCKED)
         blame(j, "", c->words[0].text, " fits no shell rule of the worker, which has no default");
     for (size_t i = 0; i < c->redirects_count; i++) {
@@ -145,7 +145,7 @@ static enum px_approval judge_line(struct judge *j, const struct px_shell_line *
 
 /* ---- what is run ---- */
 
-/* The words themselves if they are all there is to it, else a shell with the text that was printed from them. */
+/* The words themselves for a single command, else a shell with the text printed from them. */
 static bool is_plain(const struct px_shell_line *line, const char *plan)
 {
     const struct px_shell_line_command *c = &line->commands[0];
@@ -178,7 +178,7 @@ static char **words_of(const struct px_shell_line *line, const char *plan)
     return copy_words(words, line->commands[0].count);
 }
 
-/* As it was written, for the shell that whoever wrote it most likely means. */
+/* The line as written, for the shell that its author most likely means. */
 static char **words_of_opaque(const char *text)
 {
     static const char any[] = "exec \"$(command -v bash || command -v sh)\" -c \"$1\"";

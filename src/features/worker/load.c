@@ -1,4 +1,4 @@
-/* A worker's file: its schema as tables, checked with lines. */
+/* A worker's file: its schema as tables; errors name the line. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -25,9 +25,9 @@ struct field {
     const char *key; /* NULL past the end */
     enum px_yaml_kind kind;
     int (*read)(struct reader *r, const struct px_yaml *n, void *out,
-                struct px_err *e); /* NULL: a text for others */
+                struct px_err *e); /* NULL: a string for other tools */
     size_t at;
-    bool or_map;        /* a map will do as well */
+    bool or_map;        /* a map is accepted as well */
 };
 
 static int wrong(const struct reader *r, const struct px_yaml *n, const char *what, struct px_err *e)
@@ -157,7 +157,7 @@ static const struct field network_fields[] = {
     {0},
 };
 
-/* true, false, or names: then the network is on, and ends at those. */
+/* true, false, or names: then the network is on, limited to those names. */
 static int read_network(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
 {
     (void)out;
@@ -189,7 +189,7 @@ static int read_env(struct reader *r, const struct px_yaml *map, void *out, stru
     return 0;
 }
 
-/* A relative directory would be another one wherever px is started. */
+/* A relative directory would depend on the working directory. */
 static int read_base(struct reader *r, const struct px_yaml *n, void *out, struct px_err *e)
 {
     if (*n->text == '\0' || (*n->text != '/' && strchr(n->text, '/')))
@@ -241,7 +241,7 @@ static int read_rules(struct reader *r, const struct px_yaml *list, void *out, s
         if (r->w->rules_count == PX_WORKER_RULES || n->kind != PX_YAML_MAP)
             return wrong(r, n, "is one rule too many, or no map with a pattern", e);
         *rule = (struct px_rule){.approval = true};
-        r->w->rules_count++; /* also if it fails: what it has is freed with the worker */
+        r->w->rules_count++; /* also on failure: it is freed with the worker */
         if (read_map(r, n, rule_fields, rule, e) < 0)
             return -1;
         if (!rule->prefix)
@@ -322,7 +322,7 @@ static const struct field worker_fields[] = {
 
 /* ---- a file ---- */
 
-/* A rule about a root that is not there would never hold. */
+/* A rule about a missing root would never match. */
 static int check_rules(struct reader *r, struct px_err *e)
 {
     struct px_files_root root;
@@ -391,7 +391,7 @@ int px_worker_load(const char *path, const char *base, struct px_worker **ret_wo
         w->max_attachment_bytes = 10 << 20;
     }
     if (!w || !r || !w->name || !w->place)
-        (void)px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+        (void)px_no_memory(e);
     else if (!w->base)
         (void)px_fail(e, PX_E_IO, -errno, "the directory of the worker's roots cannot be found");
     else if (read_whole(path, &data, &len, e) == 0 &&

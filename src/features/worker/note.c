@@ -1,4 +1,4 @@
-/* Why a command of the shell tool failed, for whoever asked for it. */
+/* Why a command of the shell tool failed, for the model. */
 #include <px/worker.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ static bool told_any(const struct px_result *r, const char *const *words)
     return says_any(&r->err, words) || says_any(&r->out, words);
 }
 
-/* What the engine stopped; nothing that the command writes can add to it. */
+/* What px stopped; the command's output cannot change it. */
 static void add_denials(const struct px_result *r, struct px_buf *out)
 {
     for (size_t i = 0; i < r->denials_count && i < PX_DENIALS_MAX; i++) {
@@ -41,7 +41,7 @@ static void add_denials(const struct px_result *r, struct px_buf *out)
         px_buf_printf(out, "Limit reached: %s\n", r->limits_hit[i].limit);
 }
 
-/* The writable roots; if the command spoke of a git directory (`git`), also that it is read-only there. */
+/* Lists the writable roots; if the command mentioned a git directory (`git`), also that it is read-only. */
 static void add_writable(const struct px_files *files, bool git, struct px_buf *out)
 {
     struct px_files_root root;
@@ -83,7 +83,7 @@ int px_shell_note(const struct px_files *files, bool network, const struct px_re
     if (!network && told_any(result, no_net))
         px_buf_puts(&out, "Note: Network access is disabled for this worker.\n");
     if (out.err < 0)
-        return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+        return px_no_memory(e);
     *ret_text = out.len ? px_buf_take(&out) : NULL;
     return 0;
 }

@@ -1,4 +1,4 @@
-/* What the rules of a worker say of one command, one redirection and one tool. */
+/* The verdict of a worker's rules on one command, one redirection and one tool. */
 #include <ctype.h>
 #include <fnmatch.h>
 #include <limits.h>
@@ -24,7 +24,7 @@ const char *px_worker_tool_at(size_t index)
     return index < PX_COUNT_OF(tool_names) ? tool_names[index][0] : NULL;
 }
 
-/* Operations that are no tools (can_read, resolve, roots) tell what the rules are and nothing else. */
+/* Operations that are not tools (can_read, resolve, roots) only report the rules. */
 enum px_approval px_worker_tool(const struct px_worker *w, const char *tool, struct px_err *e)
 {
     for (size_t i = 0; i < PX_COUNT_OF(tool_names); i++) {
@@ -43,8 +43,8 @@ enum px_approval px_worker_tool(const struct px_worker *w, const char *tool, str
 
 /* ---- places ---- */
 
-/* The argument as a path of the worker's files: relative ones are below the working directory, where the roots lie. One
- * with ".." is not judged: the kernel goes up from where a link leads, the file sandbox from where it lies. */
+/* The argument as a path of the worker's files: relative ones are below the working directory, where the roots lie. A
+ * path with ".." is not decided: after a link the kernel goes up from its target, the file sandbox from its path. */
 static bool lies_in(const struct px_worker *w, const struct px_yaml *roots, const char *cwd, const char *argument)
 {
     struct px_place place;
@@ -69,8 +69,8 @@ static bool ends_with(const char *text, const char *end)
     return m <= n && strcmp(text + n - m, end) == 0;
 }
 
-/* What an option means is the program's affair. One that can hold a path must have it behind its only equals sign, inside;
- * everything else that has a slash, or ends with a dot or a root's name, can be a path as well. */
+/* The meaning of an option is unknown. If it may contain a path, the path must follow its only '=' and be inside a
+ * root. Any other option with a slash, or that ends with a dot or a root's name, may be a path as well. */
 static bool option_lies_in(const struct px_worker *w, const struct px_yaml *roots, const char *cwd, const char *option)
 {
     const char *value = strchr(option, '=');
@@ -83,7 +83,7 @@ static bool option_lies_in(const struct px_worker *w, const struct px_yaml *root
     return !strchr(option, '/') && !ends_with(option, ".");
 }
 
-/* What is no file of anybody. */
+/* Paths that are not files, such as /dev/null. */
 static bool is_sink(const char *path)
 {
     static const char *const names[] = {"/dev/null", "/dev/stdout", "/dev/stderr"};
@@ -134,7 +134,7 @@ static bool is_exec(const char *text, bool open)
     return false;
 }
 
-/* Whether the condition holds; also by a pattern, for there may be a file of that name. */
+/* Whether the condition matches; a pattern also matches, because a file of that name may exist. */
 static bool wraps(const struct px_shell_line_command *c, unsigned flags)
 {
     if (flags & IF_OPTION)
@@ -145,7 +145,7 @@ static bool wraps(const struct px_shell_line_command *c, unsigned flags)
     return false;
 }
 
-/* By the last part of its name: /bin/sh is sh. */
+/* Compares the last part of the name: /bin/sh is sh. */
 unsigned px_rules_flags(const struct px_shell_line_command *c)
 {
     if (c->count == 0)
@@ -159,7 +159,7 @@ unsigned px_rules_flags(const struct px_shell_line_command *c)
 
 /* ---- one command ---- */
 
-/* A rule may fit, or, if the shell makes the words of a pattern, one cannot know. */
+/* Whether a rule matches; unknown if the shell expands a pattern. */
 enum fit { NO, MAYBE, YES };
 
 static enum fit fits_words(const struct px_shell_line_command *c, char *const *prefix)
@@ -218,7 +218,7 @@ static enum px_approval verdict_of(bool approval)
     return approval ? PX_NEEDS_APPROVAL : PX_PRE_APPROVED;
 }
 
-/* What becomes of a command that nothing is known of: the strictest that any command can get. */
+/* The verdict on an unknown command: the strictest that any command can get. */
 enum px_approval px_rules_unknown(const struct px_worker *w)
 {
     enum px_approval least = w->has_default ? verdict_of(w->default_approval) : PX_BLOCKED;
@@ -228,7 +228,8 @@ enum px_approval px_rules_unknown(const struct px_worker *w)
     return px_rules_stricter(least, px_worker_tool(w, "write_file", NULL));
 }
 
-/* Whether the rule names what the wrapper shall run: its last word is no option, number or NAME=VALUE; of find, it follows -exec. */
+/* Whether the rule names the program that the wrapper runs: its last word is no option, number or NAME=VALUE; of find,
+ * it follows -exec. */
 static bool names_program(const struct px_rule *rule, unsigned flags)
 {
     size_t n = 0;
@@ -240,7 +241,8 @@ static bool names_program(const struct px_rule *rule, unsigned flags)
     return n > 1 && last[0] != '-' && !isdigit((unsigned char)last[0]) && !strchr(last, '=');
 }
 
-/* By the rules. Those that only may fit count as well: the strictest of them and of what surely fits. */
+/* The verdict of the rules. Rules that may match count as well: the strictest of these and of the one that certainly
+ * matches. */
 enum px_approval px_rules_command(const struct px_worker *w, const struct px_shell_line_command *c, const char *cwd, unsigned flags)
 {
     enum px_approval least = PX_PRE_APPROVED, found = w->has_default ? verdict_of(w->default_approval) : PX_BLOCKED;
@@ -261,8 +263,8 @@ enum px_approval px_rules_command(const struct px_worker *w, const struct px_she
     return px_rules_stricter(found, PX_NEEDS_APPROVAL);
 }
 
-/* Reading or writing a file of a root as the tool for that does; a file of the box's own /tmp, or none at all. Everything else is as
- * unknown as a command can be. */
+/* A redirection to a file of a root is treated like the read or write tool. A file in the box's own /tmp, or no file,
+ * is allowed. Anything else is treated as an unknown command. */
 enum px_approval px_rules_redirect(const struct px_worker *w, const struct px_shell_line_redirect *r, const char *cwd)
 {
     struct px_place place;

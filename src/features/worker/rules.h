@@ -1,6 +1,7 @@
-/* worker/rules.h - what the rules of a worker say of a single command.
+/* worker/rules.h - the verdict of a worker's rules on a single command.
  *
- * Why:     a command line is judged command by command, and knows more than they do: where each runs, and what is printed for a shell.
+ * Why:     a command line is checked command by command; the line also knows where each runs, and how it is printed
+ *          for a shell.
  * Owns:    nothing.
  * Mustn't: look at the line around a command. */
 #pragma once
@@ -15,10 +16,10 @@ enum {
     PX_RULES_SHELL = 8,         /* takes a line behind -c */
 };
 
-/* What the name of the command means, whatever the rules say. */
+/* What kind of command the name is, independent of the rules. */
 unsigned px_rules_flags(const struct px_shell_line_command *command);
 enum px_approval px_rules_stricter(enum px_approval a, enum px_approval b);
-/* Of a command that nothing is known of: the strictest that any command can get. */
+/* The verdict on an unknown command: the strictest that any command can get. */
 enum px_approval px_rules_unknown(const struct px_worker *worker);
 /* cwd: where it runs, below the worker's roots; NULL: not known. */
 enum px_approval px_rules_command(const struct px_worker *worker, const struct px_shell_line_command *command, const char *cwd, unsigned flags);

@@ -1,4 +1,4 @@
-/* The shell tool of a worker, and what it hands to others. */
+/* The shell tool of a worker, and the description for other tools. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -54,12 +54,12 @@ int px_worker_child(const struct px_worker *w, const char *name, char **ret_path
     }
     px_buf_printf(&path, "%s/%s.yaml", w->place, name);
     *ret_path = px_buf_take(&path);
-    return *ret_path ? 0 : px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+    return *ret_path ? 0 : px_no_memory(e);
 }
 
 /* ---- a box ---- */
 
-/* What was opened in the caller's sandbox is what the child gets; see files/bind.c for how it is named. */
+/* The child gets the file that was opened in the caller's sandbox; files/bind.c describes how it is named. */
 static int bind_attachment(struct px_policy *policy, int fd, const char *path, struct px_err *e)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -118,7 +118,7 @@ static int set_each(struct px_policy *policy, const char *field, const struct px
         px_auto_buf struct px_buf word = PX_BUF(PX_YAML_BYTES);
         px_buf_printf(&word, "%s%s%s", n->key ? n->key : "", n->key ? "=" : "", n->text);
         if (word.err < 0)
-            return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+            return px_no_memory(e);
         if (px_policy_set(policy, field, px_buf_text(&word), e) < 0)
             return -1;
     }
@@ -135,7 +135,7 @@ static int set_box(const struct px_worker *w, struct px_policy *policy, struct p
     return set_each(policy, "env", w->env, e);
 }
 
-/* What of the network can be had: without an OS sandbox all of the host's, so nothing that ends at names. */
+/* The available network: without an OS sandbox the host's, which cannot be limited to names. */
 static const char *network_of(const struct px_worker *w, bool full)
 {
     if (!w->network)
@@ -143,8 +143,7 @@ static const char *network_of(const struct px_worker *w, bool full)
     return full || w->allow_net || w->deny_net ? "outbound" : "host";
 }
 
-/* Without an OS sandbox the host's directories are where they are: then the roots lie below the directory that they were given
- * relative to, and that is the working directory. */
+/* Without an OS sandbox paths are the host's: the working directory is the one that the roots are relative to. */
 static int set_fields(const struct px_worker *w, unsigned timeout_s, bool full, struct px_policy *policy,
                       struct px_err *e)
 {
@@ -152,7 +151,7 @@ static int set_fields(const struct px_worker *w, unsigned timeout_s, bool full, 
     (void)px_fmt(timeout, sizeof timeout, "%us", timeout_s);
     const char *const rows[][2] = {{"workdir", full ? "/workspace" : w->base},
                                    {"timeout", timeout},
-                                   {"output-limit", "25k"},     /* from the beginning, and as much from the end */
+                                   {"output-limit", "25k"},     /* bytes of the beginning, and as many of the end */
                                    {"net", network_of(w, full)},
                                    {"require", full ? "full" : "landlock"}};
     for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
@@ -196,7 +195,8 @@ static int start(const struct px_worker *w, const char *const argv[], const stru
     return r;
 }
 
-/* Host codes of data/errors.def: the machine cannot give the isolation. Root of a container may bind nothing, not even what it holds open. */
+/* Host codes of data/errors.def: the machine cannot isolate. Root in a container may not bind anything, not even an
+ * open file. */
 static bool is_missing(const struct px_err *e)
 {
     return (e->code >= PX_E_USERNS && e->code <= PX_E_TIER) || (e->code == PX_E_BIND && e->sys == EPERM && geteuid() == 0);
@@ -215,7 +215,7 @@ static int no_weaker_box(const struct px_err *cause, struct px_err *e)
                      "Run `px doctor` to see what is missing.");
 }
 
-/* An attachment has no place of its own without a sandbox to show it in. */
+/* Without a sandbox an attachment cannot be shown at its own path. */
 int px_worker_start(const struct px_worker *w, const char *const argv[], const struct px_worker_run *how,
                     struct px_box **ret_box, struct px_err *e)
 {
@@ -241,7 +241,7 @@ int px_worker_start(const struct px_worker *w, const char *const argv[], const s
     return tell_cause(&cause, e);
 }
 
-/* The names of the specification; everything else that px knows is beside them. */
+/* The names of the specification; px's own values are additional members. */
 int px_worker_result(const struct px_worker *w, const struct px_box *box, unsigned timeout_s, char **ret_json,
                      struct px_err *e)
 {
@@ -269,5 +269,5 @@ int px_worker_result(const struct px_worker *w, const struct px_box *box, unsign
     px_json_end(&j);
     px_buf_putc(&out, '\n');
     *ret_json = err.err < 0 ? NULL : px_buf_take(&out);
-    return *ret_json ? 0 : px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+    return *ret_json ? 0 : px_no_memory(e);
 }

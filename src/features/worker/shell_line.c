@@ -1,4 +1,4 @@
-/* A command line in parts: words, redirections, pipes, && || ; and newlines. Everything else that a shell knows is opaque. */
+/* Parses a command line: words, redirections, pipes, && || ; and newlines. Other shell syntax is opaque. */
 #include <ctype.h>
 #include <px/worker.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static const char memory[] = "is too long";
 
 struct parser {
     const char *at;
-    bool plain;                 /* quotes and backslashes alone mean something */
+    bool plain;                 /* only quotes and backslashes are special */
     struct px_shell_line *line;
     const char *why;            /* what is wrong; NULL */
 };
@@ -20,7 +20,7 @@ struct word {
     struct px_buf text, sh;
     bool quoting;               /* sh is within quotes */
     bool open;
-    size_t bare;                /* how much of the text has no quotes before it */
+    size_t bare;                /* length of the text before the first quote */
     bool was_quoted;
     int brace;                  /* 1: behind an opening one, 2: and a comma or .. */
 };
@@ -55,7 +55,7 @@ static void opaque(struct parser *p, const char *what)
         p->line->opaque = what;
 }
 
-/* A dollar sign that stands for itself has nothing behind it that a shell would take for a name. */
+/* A literal dollar sign is not followed by anything that a shell would expand. */
 static bool is_expansion(const char *dollar)
 {
     return isalnum((unsigned char)dollar[1]) || (dollar[1] && strchr("_@*#?$!-({[", dollar[1]));
@@ -73,7 +73,7 @@ static void check_expansion(struct parser *p, bool quoted)
         opaque(p, "a variable ('$')");
 }
 
-/* [a-z] of plain letters. A bracket that nothing closes is itself; any other pattern in brackets is opaque. */
+/* [a-z] of plain letters. An unclosed bracket is literal; any other pattern in brackets is opaque. */
 static size_t class_length(struct parser *p)
 {
     size_t n = 1 + (p->at[1] == '!' || p->at[1] == '^'), from = n;
@@ -96,7 +96,7 @@ static void watch_braces(struct parser *p, struct word *w)
         opaque(p, "a list in braces");
 }
 
-/* ~ and ~/ alone: another user's home is none of the box. */
+/* Only ~ and ~/: a box has no other user's home. */
 static bool take_tilde(struct parser *p, struct word *w)
 {
     if (*p->at != '~' || w->text.len || w->was_quoted)
@@ -126,7 +126,7 @@ static void take_bare(struct parser *p, struct word *w)
         put_open(w, *p->at++);
 }
 
-/* A newline behind a backslash is not there. */
+/* A backslash and a newline are removed. */
 static void take_escaped(struct parser *p, struct word *w, bool within)
 {
     p->at++;
@@ -270,7 +270,7 @@ static void take_way(struct parser *p, struct px_shell_line_redirect *r)
     }
 }
 
-/* 2> and the like: digits are a descriptor's number only if nothing stands between. */
+/* 2> and the like: digits are a descriptor only directly before the operator. */
 static bool begins_redirect(struct parser *p)
 {
     size_t n = strspn(p->at, "0123456789");
@@ -349,7 +349,7 @@ static enum px_line_join take_join(struct parser *p)
     return c == '&' ? PX_LINE_AND : c == '|' ? (next == c ? PX_LINE_OR : PX_LINE_PIPE) : PX_LINE_THEN;
 }
 
-/* One command and what stands behind it. */
+/* One command and the operator after it. */
 static void take_part(struct parser *p)
 {
     struct px_shell_line *l = p->line;

@@ -1,7 +1,7 @@
-/* worker/shell_line.h - a command line as a shell reads it, as far as its text alone says what it runs.
+/* worker/shell_line.h - a command line as a shell parses it, as far as the text alone determines what it runs.
  *
- * Why:     rules are asked for each command of a line, so the line has to be known in parts; and what is run is printed
- *          from the same parts, so that no shell reads more into it than was judged.
+ * Why:     rules apply to each command of a line, so the line is parsed; what is run is printed from the parsed
+ *          parts, so that a shell cannot interpret it differently.
  * Owns:    the texts of its words.
  * Mustn't: expand anything, look at a file, or grow beyond its bounds. */
 #pragma once
@@ -13,12 +13,12 @@
 
 enum { PX_LINE_BYTES = 96 << 10, PX_LINE_WORDS = 1024, PX_LINE_COMMANDS = 128, PX_LINE_REDIRECTS = 128 };
 
-/* What stands behind a command. */
+/* The operator after a command. */
 enum px_line_join { PX_LINE_END, PX_LINE_PIPE, PX_LINE_AND, PX_LINE_OR, PX_LINE_THEN };
 
 struct px_shell_line_word {
     char *text;                 /* without its quotes */
-    char *sh;                   /* the same for a shell: all of it in quotes but for what is open */
+    char *sh;                   /* the same for a shell: quoted except for patterns and ~ */
     bool open;                  /* has a pattern or begins with ~: the shell makes other words of it */
 };
 
@@ -42,20 +42,20 @@ struct px_shell_line_command {
 struct px_shell_line {
     struct px_shell_line_command commands[PX_LINE_COMMANDS];
     size_t count;
-    const char *opaque;         /* what makes more of it than the commands here, as text for a message; NULL: nothing */
+    const char *opaque;         /* the syntax that makes it opaque, for a message; NULL: none */
     struct px_shell_line_word words[PX_LINE_WORDS];
     size_t words_count;
     struct px_shell_line_redirect redirects[PX_LINE_REDIRECTS];
     size_t redirects_count;
 };
 
-/* NULL and a line, or why it is none. If it is opaque, only what stands before that was read. */
+/* NULL and a line, or why it is invalid. If it is opaque, only the part before was parsed. */
 const char *px_shell_line_parse(const char *text, struct px_shell_line **ret_line);
 void px_shell_line_free(struct px_shell_line *line);
-/* Words by quotes and backslashes alone: every other character is itself. NULL and the words, or why not. */
+/* Splits words by quotes and backslashes only: every other character is literal. NULL and the words, or why not. */
 const char *px_shell_line_split(const char *text, char ***ret_words);
 
-/* A command, its redirections and an operator as a shell's text that means nothing else. */
+/* Prints a command, its redirections and an operator as unambiguous shell text. */
 void px_shell_line_print(const struct px_shell_line_command *command, struct px_buf *out);
 void px_shell_line_print_redirects(const struct px_shell_line_command *command, struct px_buf *out);
 void px_shell_line_print_join(enum px_line_join join, struct px_buf *out);

@@ -1,4 +1,4 @@
-/* Command lines: what is read from them, what is printed for a shell, and what is left to the shell. */
+/* Command lines: how they are parsed, how they are printed for a shell, and what is left to the shell. */
 #include <px/worker.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Workers: what their files may say, what they may run, and what the shell tool tells. */
+/* Workers: their files, what they may run, and the answers of the shell tool. */
 #include <fcntl.h>
 #include <px/worker.h>
 #include <stdio.h>
@@ -151,7 +151,7 @@ TEST(the_first_rule_that_fits_decides)
     done(&w);
 }
 
-/* The kernel goes up from where a link leads, the rules from where it lies; and what an option holds is a path as well. */
+/* After a link the kernel goes up from its target, the rules from its path; and an option may contain a path. */
 TEST(a_rule_with_paths_judges_every_word)
 {
     struct world w = {0};
@@ -339,7 +339,7 @@ TEST(what_cannot_be_judged_is_the_strictest)
     }
 }
 
-/* Runs it and gives what the model is told. */
+/* Runs it and returns the answer for the model. */
 static char *run(const struct world *w, const char *const argv[], struct px_err *e)
 {
     struct px_worker_run how = {.timeout_s = 100};

@@ -22,7 +22,7 @@ static int wrong(const struct reader *r, uint32_t id, const char *what, struct p
     return px_fail(e, PX_E_WORKER, 0, "%s, line %u: %s", r->name, line, what);
 }
 
-/* A value as the text that YAML would have for it. Numbers are those of the source: 10_000 is none for YAML either. */
+/* A value as its YAML text. Numbers are as in the source: 10_000 is not a number in YAML either. */
 static char *text_of(const struct reader *r, uint32_t id)
 {
     const struct px_toml_node *n = px_toml_at(r->toml, id);
@@ -45,7 +45,7 @@ static int read_children(struct reader *r, struct px_yaml *node, uint32_t id, si
             node->first = child;
         node->last = child;
         if (node->kind == PX_YAML_MAP && !(child->key = strdup(px_toml_key(r->toml, c))))
-            return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+            return px_no_memory(e);
     }
     return 0;
 }

@@ -1,4 +1,4 @@
-/* What a worker may do, in words: for who wrote its file, and what in it may not be what he meant. */
+/* Describes what a worker may do, for the author of its file, with warnings about likely mistakes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static bool begins_with(char *const *words, char *const *prefix)
     return true;
 }
 
-/* A rule behind one that takes every command it could take. One with sandbox_paths lets some through to the next. */
+/* Warns of a rule that an earlier rule hides completely. A rule with sandbox_paths does not match everything. */
 static void add_inert(const struct px_worker *w, struct px_buf *out)
 {
     for (size_t i = 0; i < w->rules_count; i++)
@@ -31,7 +31,7 @@ static void add_inert(const struct px_worker *w, struct px_buf *out)
             }
 }
 
-/* What px policy check says of the same directories in a box. */
+/* The warnings of px policy check about the same directories. */
 static int add_wide(const struct px_worker *w, struct px_buf *out, struct px_err *e)
 {
     struct px_policy *policy = NULL;
@@ -60,7 +60,7 @@ static int add_warnings(const struct px_worker *w, struct px_buf *text, struct p
         px_buf_printf(text, "warning: %s\n", at);
     }
     px_json_end(j);
-    return lines.err < 0 ? px_fail(e, PX_E_MEMORY, 0, "px ran out of memory") : 0;
+    return lines.err < 0 ? px_no_memory(e) : 0;
 }
 
 /* ---- all of it ---- */
@@ -195,5 +195,5 @@ int px_worker_describe(const struct px_worker *w, char **ret_text, char **ret_js
     px_buf_putc(&out, '\n');
     *ret_text = px_buf_take(&text);
     *ret_json = px_buf_take(&out);
-    return *ret_text && *ret_json ? 0 : px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+    return *ret_text && *ret_json ? 0 : px_no_memory(e);
 }

@@ -1,4 +1,4 @@
-/* worker/worker.h - the inside of a worker.
+/* worker/worker.h - the structure of a worker, for the files of worker/.
  *
  * Why:     its file is read in one place, its rules are asked in another, its commands run in a third.
  * Owns:    its texts and its files.
@@ -24,7 +24,7 @@ struct px_tool_rule {
 struct px_worker {
     struct px_yaml *file;
     char *name, *place; /* the file's name, and the directory it lies in */
-    char *base;         /* what its roots are relative to, as the host calls it */
+    char *base;         /* the directory that its roots are relative to, on the host */
     struct px_files *files;
     bool network, require_os_sandbox, git_writable;
     const struct px_yaml *allow_net, *deny_net, *env;   /* lists of texts and a map of them; NULL: none */

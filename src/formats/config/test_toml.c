@@ -1,4 +1,4 @@
-/* config/test_toml.c - reading TOML strictly, and changing it without touching what was not meant. */
+/* config/test_toml.c - reads TOML strictly, and edits it without changing other bytes. */
 #include "config/toml.h"
 
 #include <errno.h>

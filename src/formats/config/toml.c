@@ -1,4 +1,4 @@
-/* The structure of a TOML document: keys, tables, arrays, and who may add to what. */
+/* The structure of a TOML document: keys, tables, arrays, and which of them may still be extended. */
 #include "config/toml.h"
 
 #include <errno.h>
@@ -88,7 +88,7 @@ static bool has_key(const struct px_toml *t, uint32_t node)
     return t->nodes[t->nodes[node].parent].type == PX_TOML_TABLE;
 }
 
-/* Twice the room, every node with a key put in again; at most half full at all times. */
+/* Doubles the hash table and inserts every node with a key again. The table is at most half full. */
 static int grow_nodes(struct px_toml *t)
 {
     uint32_t capacity = t->capacity ? t->capacity * 2 : 64;
@@ -111,7 +111,7 @@ static int grow_nodes(struct px_toml *t)
     return 0;
 }
 
-/* A child of parent; key NULL in arrays. 0 (none) on failure. */
+/* Adds a child to parent; key is NULL in arrays. Returns 0 (none) on failure. */
 static uint32_t add_node(struct scan *s, uint32_t parent, const struct key *key, uint8_t type, uint8_t made)
 {
     struct px_toml *t = s->t;
@@ -184,7 +184,7 @@ static int end_line(struct scan *s)
     return 0;
 }
 
-/* Between the items of an array: any number of lines. */
+/* Skips blanks, comments and line ends between the items of an array. */
 static int skip_space(struct scan *s)
 {
     do {
@@ -324,7 +324,8 @@ static int scan_value(struct scan *s, uint32_t parent, const struct key *key, ui
     return 0;
 }
 
-/* a.b.c = value: a and b are made, or were made so before; nothing that a header or a value made is added to. */
+/* a.b.c = value: creates the tables a and b, or extends them if dotted keys created them. Never extends a table that a
+ * header or a value created. */
 static int enter_dotted(struct scan *s, uint32_t *table, const struct key *part)
 {
     uint32_t next = find(s->t, *table, part);
@@ -363,7 +364,7 @@ static int already(struct scan *s, const struct key *key)
     return px_toml_fail(s, s->t->source + key->at, "'%.40s' was defined before", s->t->strings.data + key->text);
 }
 
-/* One step on the way of a header: through tables, and into the last item of an array of tables. */
+/* Resolves one part of a header's key: enters a table, or the last item of an array of tables. */
 static int enter_header(struct scan *s, uint32_t *table, const struct key *part)
 {
     uint32_t next = find(s->t, *table, part);

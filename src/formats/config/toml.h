@@ -1,6 +1,7 @@
-/* config/toml.h - TOML 1.0 with the place of everything, so that a file can be changed without being written anew.
+/* config/toml.h - TOML 1.0 with the position of every node, so that a file can be edited in place.
  *
- * Why:     `px sandbox add` changes one line of a file that people wrote; their comments, order and spaces are not ours.
+ * Why:     `px sandbox add` changes one line of a file that people wrote; their comments, order and spaces must
+ *          stay.
  * Owns:    a copy of the text, the nodes and the decoded strings.
  * Mustn't: accept what TOML 1.0 does not, need more than linear time, or convert numbers by the locale (a float stays text). */
 #pragma once
@@ -17,9 +18,9 @@ enum px_toml_type {
     PX_TOML_ARRAY, PX_TOML_TABLE,
 };
 
-/* How a table or array came to be, which decides who may add to it. */
+/* How a table or array was created, which decides whether it may be extended. */
 enum px_toml_made {
-    PX_TOML_BY_VALUE,           /* a scalar, an array or an inline table: complete as it stands */
+    PX_TOML_BY_VALUE,           /* a scalar, an array or an inline table: may not be extended */
     PX_TOML_BY_HEADER,          /* [a] */
     PX_TOML_ON_THE_WAY,         /* a of [a.b], until [a] comes */
     PX_TOML_BY_KEY,             /* a of a.b = 1 */
@@ -69,18 +70,19 @@ uint32_t px_toml_find(const struct px_toml *t, const char *const *path, size_t l
 const char *px_toml_key(const struct px_toml *t, uint32_t node);
 /* NULL if it is not a string. */
 const char *px_toml_text(const struct px_toml *t, uint32_t node);
-/* Where an offset is, for messages. */
+/* The line and column of an offset, for messages. */
 void px_toml_place(const struct px_toml *t, uint32_t at, uint32_t *ret_line, uint32_t *ret_column);
 
-/* ---- edits (toml_edit.c): the new text into `out`; 0, 1 if nothing had to change, -EEXIST if something else is in the way ---- */
+/* ---- edits (toml_edit.c): the new text into `out`; 0, 1 if nothing had to change, -EEXIST if another kind of value is
+ * there ---- */
 
-/* path[0..length-1] = value, where value is TOML text. Tables on the way are made in the style that the file has. */
+/* path[0..length-1] = value, where value is TOML text. Missing tables are created in the style of the file. */
 int px_toml_set(const struct px_toml *t, const char *const *path, size_t length, const char *value, struct px_buf *out);
-/* Takes the key with its line away; a header that stays empty stays. 1 if it was not there. */
+/* Removes the key and its line; a header that becomes empty stays. 1 if the key was not there. */
 int px_toml_remove(const struct px_toml *t, const char *const *path, size_t length, struct px_buf *out);
-/* toml_list.c: the item of an array of that number with this text; the number behind the last one adds it, and makes an
- * array that is not there; NULL takes the item away, with its line if it has one of its own. 1: nothing to change. */
+/* toml_list.c: replaces item `i` of an array by the text. The index after the last item appends, and creates a missing
+ * array. NULL removes the item, with its line if no other item is on it. 1: nothing to change. */
 int px_toml_item(const struct px_toml *t, const char *const *path, size_t length, uint32_t index, const char *text,
                  struct px_buf *out);
-/* A string with its quotes, whatever is in the text. */
+/* Writes any text as a quoted TOML string. */
 void px_toml_put_string(struct px_buf *out, const char *text);

@@ -1,4 +1,4 @@
-/* Changes to a TOML file as splices of its bytes, each proved by reading the result: the wanted key differs, nothing else. */
+/* Edits a TOML file by splicing bytes. Each result is parsed and compared: only the wanted key may differ. */
 #include <errno.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static void copy(const struct px_toml *t, uint32_t from, uint32_t to, struct px_
     px_buf_add(out, t->source + from, to - from);
 }
 
-/* Everything up to `at`, with a line end if the text stops without one there. */
+/* Copies the text up to `at`, and adds a line end if the last line has none. */
 static void copy_lines(const struct px_toml *t, uint32_t at, struct px_buf *out)
 {
     copy(t, 0, at, out);
@@ -71,11 +71,11 @@ static void put_keys(const char *const *path, size_t from, size_t to, struct px_
 
 /* ---- places ---- */
 
-/* The last byte that anything below the node takes. */
+/* The end of the last byte used by any descendant of the node. */
 static uint32_t reach(const struct px_toml *t, uint32_t node)
 {
     uint32_t at = node, to = 0;
-    for (;;) {                  /* in order, without recursion: down, then on, then up */
+    for (;;) {                  /* pre-order without recursion: child, next sibling, parent */
         const struct px_toml_node *n = px_toml_at(t, at);
         uint32_t end = n->made == PX_TOML_BY_HEADER ? n->body_to : n->to;
         if (end > to)
@@ -146,7 +146,7 @@ static bool same_table(const struct px_toml *a, uint32_t na, const struct px_tom
     return true;
 }
 
-/* 0 if the text reads as the old document with the path's value alone changed; `there` says whether the key should be. */
+/* 0 if the text parses as the old document with only the path's value changed. `there`: whether the key must exist. */
 static int prove(const struct px_toml *t, const struct px_buf *out, const char *const *path, size_t length, bool there)
 {
     struct px_toml *now = NULL;
@@ -167,7 +167,7 @@ static int prove(const struct px_toml *t, const struct px_buf *out, const char *
 struct edit {
     const struct px_toml *t;
     const char *const *path;
-    size_t length, known;       /* known: how many parts of the path are there */
+    size_t length, known;       /* known: how many parts of the path exist */
     uint32_t node;              /* the last of those */
     const char *value;
     struct px_buf *out;
@@ -190,7 +190,7 @@ static void set_in_braces(const struct edit *d, uint32_t table)
     copy(d->t, empty ? close : at, (uint32_t)d->t->length, d->out);
 }
 
-/* One more line like the last one of a.b = 1, a.c = 2: with whatever stands before their last part. */
+/* Adds a line after a.b = 1, a.c = 2, with the same text before the last part of the key. */
 static void set_beside_dotted(const struct edit *d)
 {
     const struct px_toml_node *table = px_toml_at(d->t, d->node), *last = px_toml_at(d->t, table->last);
@@ -228,7 +228,7 @@ static void put_header(const struct edit *d)
     px_buf_puts(d->out, line_end_of(d->t));
 }
 
-/* [a.b.c] is there and [a.b] is wanted: before it. */
+/* [a.b.c] exists and [a.b] is wanted: inserts it before [a.b.c]. */
 static void set_before(const struct edit *d)
 {
     uint32_t at = (uint32_t)d->t->length;
@@ -243,7 +243,7 @@ static void set_before(const struct edit *d)
     copy(d->t, at, (uint32_t)d->t->length, d->out);
 }
 
-/* A section of its own behind everything that belongs to its nearest relative; behind all, if it has none. */
+/* Adds a section after the last line of its nearest related section, or at the end of the file. */
 static void set_new_section(const struct edit *d)
 {
     uint32_t at = d->node ? reach(d->t, d->node) : (uint32_t)d->t->length;
@@ -254,7 +254,7 @@ static void set_new_section(const struct edit *d)
     copy(d->t, at, (uint32_t)d->t->length, d->out);
 }
 
-/* The inline table that the node is, or is in; none if it is in none. */
+/* The inline table that is or contains the node; none if there is no such table. */
 static uint32_t braces_around(const struct px_toml *t, uint32_t node)
 {
     for (; node; node = px_toml_at(t, node)->parent)
@@ -313,7 +313,7 @@ int px_toml_set(const struct px_toml *t, const char *const *path, size_t length,
 
 /* ---- remove ---- */
 
-/* An item of {...} or [...] with one of its commas. */
+/* Removes an item of {...} or [...] and one of its commas. */
 static void cut_item(const struct px_toml *t, uint32_t node, uint32_t from, struct px_buf *out)
 {
     const struct px_toml_node *n = px_toml_at(t, node), *parent = px_toml_at(t, n->parent);

@@ -1,5 +1,5 @@
-/* One item of an array of texts added, changed or taken away, in the style that the array has. The new text of the
- * array goes through px_toml_set, which proves that nothing else changed. */
+/* Adds, changes or removes one item of an array of strings, in the style of the array. The new text goes through
+ * px_toml_set, which checks that nothing else changed. */
 #include <errno.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static uint32_t skip_blanks(const struct list *l, uint32_t at)
     return at;
 }
 
-/* Behind blanks, ends of lines and comments. */
+/* Skips blanks, line ends and comments. */
 static uint32_t skip_space(const struct list *l, uint32_t at)
 {
     const char *text = l->t->source;
@@ -62,7 +62,7 @@ static uint32_t rest_of_line(const struct list *l, uint32_t at)
     return at < l->array->to && text[at] == '\n' ? at + 1 : 0;
 }
 
-/* Behind the comma that follows the item; where the item ends, if none does. */
+/* The offset after the comma that follows the item, or the end of the item if there is no comma. */
 static uint32_t behind_comma(const struct list *l, const struct px_toml_node *item)
 {
     uint32_t at = skip_space(l, item->to);
@@ -100,7 +100,7 @@ static void change(struct list *l, const struct px_toml_node *item, const char *
     copy(l, item->to, l->array->to);
 }
 
-/* With its line, if it has one of its own; with one comma, if it has not. */
+/* Removes the item's line if no other item is on it; otherwise the item and one comma. */
 static void cut(struct list *l, const struct px_toml_node *item, const struct px_toml_node *before)
 {
     uint32_t comma = behind_comma(l, item), line = own_line(l, item), next = line ? rest_of_line(l, comma) : 0;

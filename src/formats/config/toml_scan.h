@@ -1,4 +1,4 @@
-/* config/toml_scan.h - what toml.c and toml_value.c share: a place in the text, and how it fails. */
+/* config/toml_scan.h - what toml.c and toml_value.c share: the position in the text, and the first failure. */
 #pragma once
 
 #include "config/toml.h"

@@ -1,4 +1,4 @@
-/* Strings, numbers, dates: the parts of TOML that have no structure. */
+/* The scalars of TOML: strings, numbers, dates. */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static int scan_unicode(struct scan *s, int digits)
     return put_rune(s, rune);
 }
 
-/* A backslash at the end of a line swallows it and the blanks that follow. */
+/* A backslash at the end of a line removes the line end and the blanks after it. */
 static bool skip_line_end(struct scan *s)
 {
     const char *p = s->p;
@@ -80,7 +80,7 @@ static int scan_escape(struct scan *s, bool multi)
     return px_buf_putc(&s->t->strings, to[found - from]);
 }
 
-/* The closing quotes of a long string may be preceded by one or two that belong to it. */
+/* Up to two quotes before the closing """ belong to the string. */
 static bool ends_long(struct scan *s, char quote)
 {
     size_t n = 0;
@@ -264,7 +264,7 @@ static int scan_number(struct scan *s, struct px_toml_node *node)
 
 /* ---- dates ---- */
 
-/* `pattern` has 9 for a digit; anything else stands for itself. */
+/* In `pattern` a 9 matches a digit; other characters match themselves. */
 static bool fits(const char *p, const char *end, const char *pattern)
 {
     for (; *pattern; pattern++, p++)
@@ -291,7 +291,7 @@ static bool time_ok(const char *p)
     return two(p) <= 23 && two(p + 3) <= 59 && two(p + 6) <= 59;
 }
 
-/* hh:mm:ss[.digits]; moves on, false if it is none. */
+/* hh:mm:ss[.digits]; moves past it; false if it does not match. */
 static bool skip_time(const char **p, const char *end)
 {
     if (!fits(*p, end, "99:99:99") || !time_ok(*p))
@@ -306,7 +306,7 @@ static bool skip_time(const char **p, const char *end)
     return true;
 }
 
-/* Z or +hh:mm; 1 if there is one, 0 if not, -1 if it is wrong. */
+/* Z or +hh:mm; 1 if present, 0 if not, -1 if malformed. */
 static int skip_zone(const char **p, const char *end)
 {
     if (*p < end && (**p == 'Z' || **p == 'z')) {
@@ -321,7 +321,7 @@ static int skip_zone(const char **p, const char *end)
     return 1;
 }
 
-/* 1 if a date or time stands there, 0 if not, -1. */
+/* 1 if a date or time is there, 0 if not, -1 if it is malformed. */
 static int scan_date(struct scan *s, struct px_toml_node *node)
 {
     const char *p = s->p;

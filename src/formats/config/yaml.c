@@ -21,7 +21,7 @@ static int wrong(const struct reader *r, size_t line, const char *what, struct p
 
 void px_yaml_free(struct px_yaml *node)
 {
-    while (node) { /* depth is bounded, length is not */
+    while (node) { /* bounded by depth, not by length */
         struct px_yaml *next = node->next;
         px_yaml_free(node->first);
         free(node->key);
@@ -161,7 +161,7 @@ static int read_node(struct reader *r, const yaml_event_t *event, struct px_yaml
     return done;
 }
 
-/* Past the beginning of the stream and of the one document in it. */
+/* Skips the start events of the stream and of its one document. */
 static int read_document(struct reader *r, struct px_yaml **ret, struct px_err *e)
 {
     yaml_event_t event;
@@ -173,7 +173,7 @@ static int read_document(struct reader *r, struct px_yaml **ret, struct px_err *
             break;
         yaml_event_delete(&event);
     }
-    if (event.type == YAML_STREAM_END_EVENT) { /* comments alone: a map with nothing in it */
+    if (event.type == YAML_STREAM_END_EVENT) { /* a file with only comments is an empty map */
         *ret = new_node(r, PX_YAML_MAP, &event, e);
         yaml_event_delete(&event);
         return *ret ? 0 : -1;
@@ -198,7 +198,7 @@ int px_yaml_parse(const char *name, const char *data, size_t len, struct px_yaml
     if (len > PX_YAML_BYTES)
         return px_fail(e, PX_E_WORKER, 0, "%s is larger than %d bytes", name, PX_YAML_BYTES);
     if (!yaml_parser_initialize(&r.parser))
-        return px_fail(e, PX_E_MEMORY, 0, "px ran out of memory");
+        return px_no_memory(e);
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)data, len);
     int done = read_document(&r, &root, e);

@@ -1,6 +1,6 @@
-/* config/yaml.h - a small YAML document as a tree, with the line of everything in it.
+/* config/yaml.h - a small YAML document as a tree, with the line of every node.
  *
- * Why:     a worker's file is written by people; what is wrong in it is said with its line.
+ * Why:     a worker's file is written by people; errors name the line.
  * Owns:    the nodes and their texts.
  * Mustn't: follow aliases, make objects of tags, or grow beyond its bounds. */
 #pragma once
@@ -17,8 +17,8 @@ struct px_yaml {
     enum px_yaml_kind kind;
     char *key;   /* in a map */
     char *text;  /* of a text; no NUL in it */
-    bool plain;  /* a text without quotes, which may be a number or a word such as true */
-    size_t line; /* from 1; in a map that of the key */
+    bool plain;  /* not quoted, so it may be a number or a boolean */
+    size_t line; /* from 1; in a map, the line of the key */
     struct px_yaml *first, *last, *next;
 };
 

@@ -9,7 +9,7 @@
 
 enum { RELEASE_MAX = 16 * 1024, LINES_MAX = 200 };
 
-/* The value of KEY=VALUE without its quotes; len 0 if the line is of another key. */
+/* The value of KEY=VALUE without its quotes; len 0 if the line has another key. */
 static const char *value_of(const char *line, size_t len, const char *key, size_t *ret_len)
 {
     size_t n = strlen(key);
@@ -38,7 +38,7 @@ static bool has_word(const char *list, size_t len, const char *word)
 static const struct {
     const char *word;
     enum px_family family;
-} families[] = {        /* ubuntu's own children say "ubuntu debian" */
+} families[] = {        /* derivatives of Ubuntu have ID_LIKE="ubuntu debian" */
     {"ubuntu", PX_FAMILY_UBUNTU}, {"debian", PX_FAMILY_DEBIAN}, {"fedora", PX_FAMILY_FEDORA}, {"rhel", PX_FAMILY_FEDORA},
     {"centos", PX_FAMILY_FEDORA}, {"arch", PX_FAMILY_ARCH},     {"alpine", PX_FAMILY_ALPINE},
 };
@@ -57,7 +57,7 @@ static void take_line(const char *line, size_t len, struct px_release *r, bool *
     const char *value = value_of(line, len, "ID", &n);
     if (value && family_of(value, n) != PX_FAMILY_OTHER) {
         r->family = family_of(value, n);
-        *by_id = true;          /* says more than what it is like */
+        *by_id = true;          /* ID is more specific than ID_LIKE */
     }
     if ((value = value_of(line, len, "ID_LIKE", &n)) && !*by_id)
         r->family = family_of(value, n);

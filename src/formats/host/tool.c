@@ -1,4 +1,4 @@
-/* Programs of the host that features of px call: whether they are there, and what they say they are. */
+/* Programs of the host that px runs: finds them and reads their versions. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -31,7 +31,7 @@ static bool is_program(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && px_sys(SYS_faccessat, AT_FDCWD, path, X_OK) == 0;
 }
 
-/* Only absolute directories: what lies in the working directory is not the host's program. */
+/* Uses only absolute directories of PATH: a file in the working directory is not a program of the host. */
 static bool find_in(const char *list, const char *name, char *ret_path, size_t size)
 {
     while (*list) {
@@ -66,7 +66,7 @@ static _Noreturn void run_version(const char *path, int out)
     px_fork_exit(127);
 }
 
-/* All that it says within the time and the bound; -ETIMEDOUT if it does not come to an end. */
+/* Reads its output up to the size and time limits; -ETIMEDOUT if it does not exit in time. */
 static int listen_to(int fd, unsigned msec, struct px_buf *out)
 {
     uint64_t deadline = px_now_nsec() + msec * 1000000ull;
@@ -103,7 +103,7 @@ int px_tool_version(const char *path, unsigned msec, char *ret_line, size_t size
     (void)px_fd_close(ends[0]);
     if (pid < 0)
         return r;
-    (void)px_pidfd_signal_group(pidfd, SIGKILL);        /* it has said what it had to say */
+    (void)px_pidfd_signal_group(pidfd, SIGKILL);        /* its output is complete */
     (void)px_fork_reap(pidfd, &status);
     if (r < 0 || out.len == 0)
         return r < 0 ? r : -ENODATA;

@@ -23,7 +23,7 @@ static size_t token_length(const char *at)
     return n;
 }
 
-/* A token or a quoted text; -EINVAL if it has no end, does not fit or is not printable. */
+/* Reads a token or a quoted string; -EINVAL if it is not closed, too long or not printable. */
 static int take_value(const char **at, char *out, size_t size)
 {
     size_t used = 0;
@@ -63,7 +63,7 @@ static int keep(struct px_challenge *c, const char *name, size_t len, const char
         if (strlen(rows[i].name) != len || strncasecmp(rows[i].name, name, len) != 0)
             continue;
         if (*rows[i].out || px_fmt(rows[i].out, rows[i].size, "%s", value) < 0)
-            return -EINVAL;     /* twice: which one counts? */
+            return -EINVAL;     /* given twice: ambiguous */
     }
     return 0;
 }

@@ -1,7 +1,6 @@
-/* The config of an image, as others write it: data, of which px takes what it knows and judges each piece (SECURITY
- * J18). Volumes, exposed ports, health checks and build triggers mean nothing here. */
+/* Reads the config of an image. It is untrusted: px reads the members that it knows and checks each (SECURITY J18).
+ * Volumes, exposed ports, health checks and build triggers are ignored. */
 #include <ctype.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +36,7 @@ static bool good_time(const char *text)
     return only(text, ":.+-", 64);
 }
 
-/* "1000", "app:staff": resolved in the image's own files, never in the host's. */
+/* "1000", "app:staff": looked up in the image's /etc/passwd and /etc/group, never in the host's. */
 static bool good_user(const char *text)
 {
     return only(text, "._:-", 256) && *text != '-';
@@ -66,11 +65,6 @@ static bool any_text(const char *text)
 
 /* ---- reading ---- */
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "reading an image's config");
-}
-
 static int read_text(const json_t *object, const char *name, bool (*good)(const char *), char **out, struct px_err *e)
 {
     const json_t *value = json_object_get(object, name);
@@ -80,7 +74,7 @@ static int read_text(const json_t *object, const char *name, bool (*good)(const 
         return refuse(e, "the image's config has a %s that is not one: '%.100s'", name,
                       json_is_string(value) ? json_string_value(value) : "(not a text)");
     *out = strdup(json_string_value(value));
-    return *out ? 0 : no_memory(e);
+    return *out ? 0 : px_no_memory(e);
 }
 
 static int read_list(const json_t *object, const char *name, bool (*good)(const char *), struct px_image_text *out,
@@ -98,7 +92,7 @@ static int read_list(const json_t *object, const char *name, bool (*good)(const 
             return refuse(e, "the image's config has a %s with an item that is not one: '%.100s'", name,
                           text ? text : "(not a text)");
         if (px_documents_text_add(out, text) < 0)
-            return no_memory(e);
+            return px_no_memory(e);
     }
     return 0;
 }
@@ -123,7 +117,7 @@ static int read_labels(const json_t *labels, struct px_image_text *out, struct p
             return refuse(e, "the image's label '%.100s' is not a name with a text", key);
         (void)px_buf_printf(&item, "%s=%s", key, json_string_value(value));
         if (item.err < 0 || px_documents_text_add(out, px_buf_text(&item)) < 0)
-            return no_memory(e);
+            return px_no_memory(e);
     }
     if (out->count)
         qsort(out->items, out->count, sizeof *out->items, compare_items);

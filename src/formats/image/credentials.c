@@ -1,4 +1,4 @@
-/* Credentials: where they are found, what is made of them, and who gets to see them. */
+/* Credentials of registries: finding them, encoding them, and which hosts receive them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>

@@ -13,7 +13,7 @@
 
 enum { LISTING_MAX = 256 << 20 };
 
-/* What a layer holds, as a list by path. */
+/* The entries of a layer, sorted by path. */
 static json_t *list_in(struct px_store *store, const struct px_layer *layer, int dir, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(LISTING_MAX);
@@ -68,7 +68,7 @@ int px_differ(struct px_store *store, const char *layer, const struct px_layer *
     return px_why(e, "The layer '%s' differs, first in '%.200s'. %s", layer, path, why);
 }
 
-/* Layers of the same files, then: other bytes of one of them, or what the configuration says. */
+/* The layers list the same files, so the content of a file or the configuration differs. */
 static void differ_elsewhere(const struct px_image *before, const struct px_image *found, struct px_err *e)
 {
     char why[sizeof e->why];

@@ -50,7 +50,7 @@ static const json_t *choose(const json_t *root, const char *name, struct px_err 
 
 /* ---- its parts ---- */
 
-/* Layers that are the same are one file and links to it; a link stays below the directory or is not followed. */
+/* Equal layers are one file and links to it. A link that leaves the directory is not followed. */
 static int open_part(int dir, const char *path, uint64_t *ret_size, struct px_err *e)
 {
     struct stat st;
@@ -63,7 +63,7 @@ static int open_part(int dir, const char *path, uint64_t *ret_size, struct px_er
     return px_fd_take(&fd);
 }
 
-/* Paths that are digests have to be right: HEX.json, blobs/sha256/HEX. */
+/* A path that contains a digest must match the content: HEX.json, blobs/sha256/HEX. */
 static const struct px_oid *digest_in(const char *path, struct px_oid *oid)
 {
     const char *slash = strrchr(path, '/');
@@ -87,7 +87,7 @@ static int take_config(struct px_store *store, int dir, const char *path, struct
     return px_image_layout_take(store, fd, image->config_size, "config", digest_in(path, &expect), &image->config_digest, e);
 }
 
-/* By the first bytes, as docker itself does. */
+/* Detects the compression by the first bytes, as docker does. */
 static enum px_compression compression_of(int fd)
 {
     unsigned char head[4] = {0};

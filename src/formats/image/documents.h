@@ -1,9 +1,8 @@
 /* image/documents.h - the documents of an image: index, manifest, config; from bytes to structs and back.
  *
- * Why:     everything that anybody says about an image is in three small JSON documents; here they are judged, in
- *          pure functions of their bytes.
+ * Why:     an image is described by three small JSON documents; they are checked here by pure functions.
  * Owns:    the structs that px_*_done frees.
- * Mustn't: open, fetch or trust anything: a digest is sixty-four digits or the document is refused (SECURITY J13 to
+ * Mustn't: open, fetch or trust anything: a digest that is not 64 hexadecimal digits is refused (SECURITY J13 to
  *          J20). */
 #pragma once
 
@@ -11,14 +10,14 @@
 
 struct px_buf;
 
-/* Whatever a type is called by OCI and by docker. */
+/* The media types of OCI and of docker. */
 enum px_media {
-    PX_MEDIA_NONE,              /* nothing was said */
+    PX_MEDIA_NONE,              /* no media type */
     PX_MEDIA_INDEX,
     PX_MEDIA_MANIFEST,
     PX_MEDIA_CONFIG,
     PX_MEDIA_LAYER,
-    PX_MEDIA_FOREIGN,           /* a layer that lies elsewhere: never fetched */
+    PX_MEDIA_FOREIGN,           /* a foreign layer, stored elsewhere: never fetched */
     PX_MEDIA_OTHER,
 };
 enum px_media px_media_find(const char *type, enum px_compression *ret_compression /* or NULL */);
@@ -30,7 +29,7 @@ enum px_media px_media_find(const char *type, enum px_compression *ret_compressi
 #define PX_MEDIA_DOCKER_MANIFEST_TYPE "application/vnd.docker.distribution.manifest.v2+json"
 
 #define PX_REF_NAME "org.opencontainers.image.ref.name"
-#define PX_REF_ALIAS "io.containerd.image.name"         /* the whole name, where the other is a tag */
+#define PX_REF_ALIAS "io.containerd.image.name"         /* the full name, where the other annotation is a tag */
 
 enum {
     PX_INDEX_ENTRIES_MAX = 4096,
@@ -38,7 +37,7 @@ enum {
     PX_CONFIG_TEXTS_MAX = 4096, /* items of one list */
 };
 
-/* What a document says about a blob. */
+/* A descriptor: what a document states about a blob. */
 struct px_descriptor {
     struct px_oid digest;
     uint64_t size;
@@ -48,7 +47,7 @@ struct px_descriptor {
 
 struct px_index_entry {
     struct px_descriptor is;
-    char *os, *architecture, *variant;          /* NULL: not said */
+    char *os, *architecture, *variant;          /* NULL: absent */
     char *name, *alias;                         /* the annotations of its reference; NULL if none */
 };
 struct px_index {
@@ -57,7 +56,7 @@ struct px_index {
 };
 int px_documents_index_read(const char *text, size_t len, enum px_media said, struct px_index *ret_index, struct px_err *e);
 void px_documents_index_done(struct px_index *index);
-/* Words of an index that offers nothing for us: "linux/arm64, linux/s390x". */
+/* The platforms of an index that has none for this machine: "linux/arm64, linux/s390x". */
 void px_documents_index_offers(const struct px_index *index, struct px_buf *out);
 
 struct px_oci_manifest {
@@ -70,24 +69,24 @@ int px_documents_manifest_read(const char *text, size_t len, enum px_media said,
                      struct px_err *e);
 void px_documents_manifest_done(struct px_oci_manifest *manifest);
 
-/* diff_ids: room for layer_count; another number of them is refused. */
+/* diff_ids has room for layer_count; a config with another number is refused. */
 int px_documents_config_read(const char *text, size_t len, size_t layer_count, struct px_oid *diff_ids,
                    struct px_image_config *ret_config, struct px_err *e);
 void px_documents_config_done(struct px_image_config *config);
 
-/* Of px's own images, from what the struct says. The same input gives the same bytes. */
+/* Writes the document of an image that px made. The same input gives the same bytes. */
 int px_documents_config_write(const struct px_image *image, struct px_buf *out, struct px_err *e);
 int px_documents_manifest_write(const struct px_image *image, struct px_buf *out, struct px_err *e);
-/* What a manifest, which px_documents_manifest_read has accepted, says that it is. */
+/* The media type of a manifest that px_documents_manifest_read has accepted. */
 int px_documents_manifest_type(const char *text, size_t len, char *out, size_t size, struct px_err *e);
 /* The index of a layout: one entry, or one more behind those of `old`, a document that px_documents_index_read has accepted
  * (NULL: none); an entry of the same name goes. type: px_documents_manifest_type's. name may be NULL. */
 int px_documents_index_write(const struct px_image *image, const char *type, const char *name, const char *old, size_t old_len,
                    struct px_buf *out, struct px_err *e);
 
-/* This machine's, in the words of images: "amd64". */
+/* The architecture of this machine as images name it: "amd64". */
 const char *px_image_architecture(void);
 
-/* Takes a copy; -ENOMEM. */
+/* Adds a copy; -ENOMEM. */
 int px_documents_text_add(struct px_image_text *list, const char *item);
 void px_documents_text_done(struct px_image_text *list);

@@ -1,5 +1,4 @@
-/* Index and manifest, as others write them. */
-#include <errno.h>
+/* Reads an index and a manifest, both untrusted. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,11 +11,6 @@
 
 /* "the manifest: layers[3] has no digest" */
 #define refuse(e, ...) px_fail(e, PX_E_IMAGE, 0, __VA_ARGS__)
-
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "reading an image's documents");
-}
 
 static char *copy_text(const json_t *object, const char *name, bool *failed)
 {
@@ -43,8 +37,8 @@ static int read_descriptor(const json_t *object, const char *where, struct px_de
     return 0;
 }
 
-/* What a document says that it is has to agree with what its descriptor said; and it must not be two things at once,
- * or the same digest is one image for one reader and another image for the next. */
+/* The media type in a document must agree with its descriptor. A document must not be valid as two types: then two
+ * readers would see two images under one digest. */
 static int check_kind(const json_t *root, enum px_media said, enum px_media wanted, struct px_err *e)
 {
     static const char *const not_in_manifest[] = {"manifests", "fsLayers", NULL};
@@ -81,7 +75,7 @@ static int read_entry(const json_t *object, size_t at, struct px_index_entry *ou
     out->variant = copy_text(platform, "variant", &failed);
     out->name = copy_text(annotations, PX_REF_NAME, &failed);
     out->alias = copy_text(annotations, PX_REF_ALIAS, &failed);
-    return failed ? no_memory(e) : 0;
+    return failed ? px_no_memory(e) : 0;
 }
 
 int px_documents_index_read(const char *text, size_t len, enum px_media said, struct px_index *ret_index, struct px_err *e)
@@ -96,7 +90,7 @@ int px_documents_index_read(const char *text, size_t len, enum px_media said, st
         return refuse(e, "the image's index has no list of manifests, or one longer than %d", PX_INDEX_ENTRIES_MAX);
     index.entries = calloc(json_array_size(list) + 1, sizeof *index.entries);
     if (!index.entries)
-        return no_memory(e);
+        return px_no_memory(e);
     for (size_t i = 0; i < json_array_size(list); i++) {
         index.count = i + 1;
         if (read_entry(json_array_get(list, i), i, &index.entries[i], e) < 0) {
@@ -154,7 +148,7 @@ static int read_annotations(const json_t *object, struct px_image_text *list, st
             return refuse(e, "the manifest's annotation '%.100s' is not a name with a text", key);
         (void)px_buf_printf(&item, "%s=%s", key, json_string_value(value));
         if (item.err < 0 || px_documents_text_add(list, px_buf_text(&item)) < 0)
-            return no_memory(e);
+            return px_no_memory(e);
     }
     if (list->count)
         qsort(list->items, list->count, sizeof *list->items, compare_items);

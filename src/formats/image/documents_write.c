@@ -1,5 +1,5 @@
-/* The documents of px's own images. Members stand in the order of their names, there is no space and no clock: the
- * same image has the same bytes everywhere. */
+/* The documents of px's own images. Members are sorted by name, without spaces and without times, so the same image has
+ * the same bytes everywhere. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static int compare_items(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* "key=value" items as an object, by name. -ENOMEM, -EINVAL: not of that form, or a name is there twice. */
+/* Writes "key=value" items as an object, sorted by key. -ENOMEM; -EINVAL: no '=', or a key is there twice. */
 static int put_pairs(struct px_json *j, const char *name, const struct px_image_text *list)
 {
     char last[1024] = "", key[1024];
@@ -160,7 +160,7 @@ int px_documents_manifest_type(const char *text, size_t len, char *out, size_t s
     if (px_document_read(text, len, "the image's manifest", PX_E_IMAGE, &root, e) < 0)
         return -1;
     const char *type = px_document_text(root, "mediaType");
-    if (!type)                  /* only OCI's may leave it out */
+    if (!type)                  /* only an OCI manifest may omit it */
         type = PX_MEDIA_MANIFEST_TYPE;
     return px_fmt(out, size, "%s", type) < 0 ? px_fail(e, PX_E_IMAGE, 0, "the image's manifest has too long a type")
                                              : 0;
@@ -201,7 +201,7 @@ static json_t *old_index(const char *old, size_t old_len, struct px_err *e)
 int px_documents_index_write(const struct px_image *image, const char *type, const char *name, const char *old, size_t old_len,
                    struct px_buf *out, struct px_err *e)
 {
-    (void)px_fail(e, PX_E_MEMORY, ENOMEM, "writing an image's index");
+    (void)px_no_memory(e);
     px_auto(px_document) json_t *root = old_index(old, old_len, e);
     px_auto(px_document) json_t *entry = new_entry(image, type, name);
     json_t *list = json_object_get(root, "manifests");

@@ -70,11 +70,11 @@ int px_image_layout_copy(struct px_store *store, const struct px_oid *oid, int t
         return -1;
     }
     if (px_hash_end(&hash, &is) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "hashing blob %s", oid->hex);
+        return px_no_memory(e);
     if (px_hash_oid_equal(&is, oid))
         return 0;
     (void)px_fail(e, PX_E_OBJECT, 0, "blob %s was not what it is called when it was read", oid->hex);
-    (void)px_blob_verify(store, oid, e);        /* puts it away, with words of its own, if it is still so */
+    (void)px_blob_verify(store, oid, e);        /* checks again, moves it to corrupt/ and fills e */
     return -1;
 }
 
@@ -105,7 +105,7 @@ static void write_docker(const struct px_image *image, const char *name, struct 
     px_json_end(&j);
 }
 
-/* {"REPOSITORY":{"TAG":LAST LAYER}}, which the oldest readers look at. */
+/* {"REPOSITORY":{"TAG":LAST LAYER}}, for old versions of docker. */
 static void write_repositories(const struct px_image *image, const char *name, struct px_buf *out)
 {
     char repository[768];
@@ -184,7 +184,7 @@ static int put_header(int to, const char *name, char type, unsigned mode, uint64
     if (size < 1ull << 33) {
         octal(block + 124, 12, size);
     } else {
-        block[124] = (char)0x80;                /* in base 256: what every tar of this century reads */
+        block[124] = (char)0x80;                /* GNU base 256, which all current tars read */
         for (unsigned i = 0; i < 8; i++)
             block[135 - i] = (char)(size >> 8 * i & 0xff);
     }
@@ -251,7 +251,7 @@ static int fill_blob(struct px_blob_writer *w, int fd, uint64_t size, struct px_
 {
     px_auto_free char *chunk = malloc(CHUNK);
     if (!chunk)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "reading an image");
+        return px_no_memory(e);
     while (size > 0) {
         ssize_t n = px_read_some(fd, chunk, size < CHUNK ? (size_t)size : CHUNK);
         if (n <= 0)

@@ -1,4 +1,4 @@
-/* Lists of texts, types by their names, and this machine's name. */
+/* Lists of strings, media types by name, and this machine's architecture. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -22,7 +22,7 @@ void px_image_done(struct px_image *image)
 
 /* ---- putting together ---- */
 
-/* When it was made: what the caller says that the time is, or never; so the same image has the same bytes tomorrow. */
+/* The creation time: the caller's, or none. The clock is not read, so the same image always has the same bytes. */
 static int default_created(char **ret_text, struct px_err *e)
 {
     const uint64_t last = 253402300799;         /* the year 9999 has four digits */
@@ -36,7 +36,7 @@ static int default_created(char **ret_text, struct px_err *e)
     if (!gmtime_r(&time, &tm) || strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
         return px_fail(e, PX_E_VALUE, 0, "SOURCE_DATE_EPOCH is not a time");
     *ret_text = strdup(text);
-    return *ret_text ? 0 : px_fail(e, PX_E_MEMORY, ENOMEM, "making an image");
+    return *ret_text ? 0 : px_no_memory(e);
 }
 
 static int fill_in(struct px_image_config *c, struct px_err *e)
@@ -46,7 +46,7 @@ static int fill_in(struct px_image_config *c, struct px_err *e)
     if (!c->os)
         c->os = strdup("linux");
     if (!c->architecture || !c->os)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "making an image");
+        return px_no_memory(e);
     return c->created ? 0 : default_created(&c->created, e);
 }
 
@@ -111,7 +111,7 @@ static int load_parts(struct px_store *store, const struct px_oid *manifest, str
         return -1;
     image->manifest = *manifest;
     image->manifest_size = text.len;
-    image->annotations = m.annotations;         /* the image's from here on */
+    image->annotations = m.annotations;         /* owned by the image from here on */
     return load_config(store, &m, image, e);
 }
 
@@ -119,7 +119,7 @@ int px_image_load(struct px_store *store, const struct px_oid *manifest, struct 
 {
     px_auto_free struct px_image *image = calloc(1, sizeof *image);
     if (!image)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "reading an image");
+        return px_no_memory(e);
     if (load_parts(store, manifest, image, e) < 0) {
         px_image_done(image);
         return -1;
@@ -153,7 +153,7 @@ static int tree_about(const struct px_image *image, struct px_buf *out)
     return out->err;
 }
 
-/* The bytes that are unpacked are the bytes that are hashed: a blob that changed after it was stored is found here. */
+/* Hashes the bytes that it unpacks, so it detects a blob that changed after it was stored. */
 static int unpack_layer(struct px_store *store, const struct px_layer *layer, int dir, struct px_unpack_limits *left,
                         struct px_progress_to progress, struct px_err *e)
 {
@@ -164,7 +164,7 @@ static int unpack_layer(struct px_store *store, const struct px_layer *layer, in
     if (px_layer_unpack(fd, layer->size, dir, true, left, progress, &done, e) < 0) {
         struct px_err damaged = {0};
         if (px_blob_verify(store, &layer->digest, &damaged) < 0 && e)
-            *e = damaged;       /* then that is why */
+            *e = damaged;       /* the changed blob is the cause */
         return -1;
     }
     if (!px_hash_oid_equal(&done.packed, &layer->digest))
@@ -200,7 +200,7 @@ int px_image_tree(struct px_store *store, const struct px_image *image, struct p
     struct px_tree_build *build = NULL;
     struct px_oid id;
     if (tree_about(image, &about) < 0 || px_hash_bytes(px_buf_text(&about), about.len, &id) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "unpacking an image");
+        return px_no_memory(e);
     int r = px_tree_begin(store, &id, &build, e);
     if (r < 0)
         return -1;

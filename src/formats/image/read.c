@@ -1,4 +1,4 @@
-/* Images from a path: a directory, or an archive of one, which is unpacked first, by the helper that unpacks layers. */
+/* Reads an image from a directory or an archive. px-layer unpacks an archive first. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -38,8 +38,8 @@ int px_image_layout_read_directory(struct px_store *store, int dir, const char *
     }
 }
 
-/* A directory of the store that is nobody else's; an id of its own for each archive keeps two readers of one from
- * unpacking it twice at once. */
+/* A private directory of the store. Its id is the archive's, so two readers of one archive do not unpack it at the same
+ * time. */
 static int make_room(struct px_store *store, const struct stat *st, struct px_tree_build **ret_build, struct px_err *e)
 {
     char text[128];
@@ -47,7 +47,7 @@ static int make_room(struct px_store *store, const struct stat *st, struct px_tr
     int len = px_fmt(text, sizeof text, "archive of an image %llu %llu %lld %lld", (unsigned long long)st->st_dev,
                      (unsigned long long)st->st_ino, (long long)st->st_size, (long long)st->st_mtime);
     if (len < 0 || px_hash_bytes(text, strlen(text), &id) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "unpacking an archive");
+        return px_no_memory(e);
     int r = px_tree_begin(store, &id, ret_build, e);
     return r == 1 ? px_fail(e, PX_E_INTERNAL, 0, "the store has a tree where an archive is to be unpacked") : r;
 }

@@ -43,7 +43,7 @@ static bool good_repository(const char *text)
     }
 }
 
-/* A name or an address, "[::1]" too, and perhaps a port. */
+/* A host name or an address ("[::1]" too), with an optional port. */
 static bool good_registry(const char *text)
 {
     const char *rest = text;
@@ -74,7 +74,7 @@ static bool good_tag(const char *text)
 }
 
 /* The first part is a registry only if it could not be the name of a repository: "localhost", or with a '.' or a ':'.
- * Nothing is assumed in its place: whose image a short name means differs from machine to machine. */
+ * No default registry is assumed: the meaning of a short name differs from machine to machine. */
 static const char *split_registry(const char *name, char *out, size_t size)
 {
     size_t n = strcspn(name, "/");
@@ -85,7 +85,7 @@ static const char *split_registry(const char *name, char *out, size_t size)
 
 static const char hub[] = "docker.io";
 
-/* The name of Docker Hub is not its address, and its own images are written without the repository that they are in. */
+/* "docker.io" is not the address of Docker Hub, and its official images omit the prefix "library/". */
 static const char *split_hub(const char *rest, struct px_image_ref *ref, char *room, size_t size)
 {
     if (px_equal(ref->registry, "index.docker.io"))
@@ -145,5 +145,5 @@ int px_image_ref_typed(const char *text, struct px_image_ref *ret_ref, struct px
     bool named = strlen(text) > 512 || split_registry(text, registry, sizeof registry);
     if (!named && px_fmt(whole, sizeof whole, "%s/%s", hub, text) >= 0 && px_image_ref_parse(whole, ret_ref, &ignored) == 0)
         return 0;
-    return px_image_ref_parse(text, ret_ref, e);        /* an error is about what was typed */
+    return px_image_ref_parse(text, ret_ref, e);        /* errors quote what the user typed */
 }

@@ -1,6 +1,5 @@
 #include "image/registry.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +13,7 @@ enum { REDIRECTS_MAX = 5, HEADERS_MAX = 8 };
 
 /* ---- what the server said ---- */
 
-/* {"errors":[{"code":C,"message":M}]}, or the beginning of whatever it was. */
+/* {"errors":[{"code":C,"message":M}]}, or the beginning of any other body. */
 static void add_words(const struct px_fetch_answer *a, struct px_buf *out)
 {
     px_auto(px_document) json_t *root = NULL;
@@ -60,7 +59,7 @@ static int not_there(struct px_registry *s, const char *url, const char *why, st
     return px_why(e, "%s", why);
 }
 
-/* Never from TLS to none, nor from another machine to this one. */
+/* Refuses a redirection from https to http, and from another machine to this one. */
 static int follow(struct px_registry *s, const struct px_url_place *from, char *url, size_t size, struct px_err *e)
 {
     struct px_url_place to;
@@ -74,7 +73,7 @@ static int follow(struct px_registry *s, const struct px_url_place *from, char *
     return px_fmt(url, size, "%s", next) < 0 ? not_there(s, next, "That is too long.", e) : 0;
 }
 
-/* The request as it goes out: with the credentials if it goes to the registry itself. */
+/* Completes the request; adds the credentials only if it goes to the registry itself. */
 static int send_one(struct px_registry *s, const struct px_fetch_request *request, const char *url,
                     const struct px_url_place *place, struct px_err *e)
 {
@@ -138,8 +137,8 @@ static int find_registry(struct px_registry *s, struct px_err *e)
     struct px_err ignored = {0};
     bool local = px_fmt(url, sizeof url, "https://%s", px_image_ref_address(s->ref)) >= 0 && px_url_place(url, &place) == 0 &&
                  place.loopback;
-    /* On this machine either will do. No credentials go out with the question; a server that wants TLS says 400 or
-     * nothing. */
+    /* A registry on this machine may use http or https. The request carries no credentials; a TLS server answers it
+     * with 400 or nothing. */
     if (local && ping(s, "http", &ignored) == 0 && !s->answer.cut &&
         (s->answer.status == 200 || s->answer.status == 401))
         return 0;
@@ -164,7 +163,7 @@ int px_registry_open(struct px_store *store, const struct px_image_ref *ref, boo
 {
     struct px_registry *s = calloc(1, sizeof *s);
     if (!s)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "talking to the registry");
+        return px_no_memory(e);
     s->store = store;
     s->ref = ref;
     s->push = push;

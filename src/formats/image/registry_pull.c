@@ -1,4 +1,4 @@
-/* Pulling: manifest, config, layers; each under its digest, or not at all. */
+/* Pulls the manifest, the config and the layers. Content that does not match its digest is refused. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,7 +38,7 @@ static int read_memory(int fd, struct px_buf *out)
     return (int)n;
 }
 
-/* manifests/REFERENCE, whatever it is; the type is as the server says. */
+/* Fetches manifests/REFERENCE; the media type is the server's. */
 static int fetch_document(struct px_registry *s, const char *reference, uint64_t max, struct px_buf *out, struct px_err *e)
 {
     char url[URL_SIZE];
@@ -69,8 +69,8 @@ static int read_checked(void *user, const struct px_descriptor *what, struct px_
     return 0;
 }
 
-/* The first document has no descriptor: its type is what the server says and what it says itself, its digest the
- * reference's if there is one. */
+/* The first document has no descriptor. Its type comes from the server and from the document, its digest from the
+ * reference if that has one. */
 static int fetch_first(struct px_registry *s, struct px_descriptor *ret, struct px_buf *out, struct px_err *e)
 {
     char reference[160];
@@ -81,7 +81,7 @@ static int fetch_first(struct px_registry *s, struct px_descriptor *ret, struct 
     if (fetch_document(s, reference, PX_IMAGE_JSON_MAX, out, e) < 0)
         return -1;
     if (px_hash_bytes(px_buf_text(out), out->len, &d.digest) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "hashing a manifest");
+        return px_no_memory(e);
     if (pinned && !px_hash_oid_equal(&d.digest, &s->ref->digest))
         return other_bytes(s, "manifest", &s->ref->digest, e);
     s->answer.type[strcspn(s->answer.type, "; ")] = '\0';
@@ -94,7 +94,7 @@ static int fetch_first(struct px_registry *s, struct px_descriptor *ret, struct 
     return 0;
 }
 
-/* The index that is at hand already comes first. */
+/* Uses the index that was already fetched. */
 struct walk {
     struct px_registry *talk;
     const struct px_descriptor *first;
@@ -155,7 +155,7 @@ static int fetch_part(struct px_registry *s, const struct px_descriptor *d, int 
     return 0;
 }
 
-/* Goes on where a connection was cut, as long as that brings something, and not for ever. */
+/* Resumes a download after a lost connection while it makes progress, a limited number of times. */
 static int fetch_all(struct px_registry *s, const struct px_descriptor *d, int sink, struct px_err *e)
 {
     uint64_t have = 0;

@@ -1,4 +1,5 @@
-/* Pushing: blobs that the registry does not have yet, then the manifest. Nothing is named before everything is there. */
+/* Pushing: blobs that the registry does not have yet, then the manifest. The manifest is last, so a tag never names
+ * missing blobs. */
 #include <errno.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ struct upload {
     const struct px_oid *digest;
     int fd;
     uint64_t size, sent;
-    char url[PX_FETCH_URL_MAX]; /* where the next piece goes */
+    char url[PX_FETCH_URL_MAX]; /* the url of the next piece */
 };
 
 static int take_location(struct upload *u, struct px_err *e)
@@ -30,7 +31,7 @@ static int take_location(struct upload *u, struct px_err *e)
     return 0;
 }
 
-/* "0-1023": what it has. */
+/* "0-1023": the range that the registry has. */
 static int take_range(struct upload *u, struct px_err *e)
 {
     const char *text = u->s->answer.range;
@@ -40,7 +41,7 @@ static int take_range(struct upload *u, struct px_err *e)
     if (!px_starts_with(text, "0-") || px_parse_u64(text + 2, INT64_MAX, &last) < 0)
         return px_fail(e, PX_E_REGISTRY, 0, "the registry %s does not say how much of a blob it has: '%.60s'",
                        u->s->ref->registry, text);
-    /* Nothing and one byte are both "0-0". */
+    /* "0-0" means no byte or one byte. */
     if (last == 0 && u->sent != 1) {
         u->sent = 0;
         return 0;
@@ -106,14 +107,14 @@ static int send_chunk(struct upload *u, struct px_err *e)
     return take_location(u, e) < 0 ? -1 : take_range(u, e);
 }
 
-/* After a cut the registry says where to go on; from the very beginning it is another upload. */
+/* After a lost connection the registry reports the offset; an upload from offset 0 is a new upload. */
 static int resume(struct upload *u, struct px_err *e)
 {
     const struct px_fetch_request request = {
         .method = PX_FETCH_GET, .url = u->url, .source = -1, .sink = -1, .answer_max = PX_FETCH_BODY_MAX};
     struct px_err later = {0};
     if (px_registry_request(u->s, &request, &later) < 0 || (u->s->answer.status != 204 && u->s->answer.status != 202))
-        return -1;              /* e has the first failure, which is the one to tell */
+        return -1;              /* keep the first failure in e */
     if (u->s->answer.location[0] && take_location(u, e) < 0)
         return -1;
     if (take_range(u, e) < 0)
@@ -154,7 +155,7 @@ static int push_blob(struct px_registry *s, const struct px_oid *digest, const c
     px_auto_fd int fd = -EBADF;
     px_auto_free struct upload *u = calloc(1, sizeof *u);
     if (!u)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "pushing an image");
+        return px_no_memory(e);
     *u = (struct upload){.s = s, .digest = digest};
     if (px_blob_open(s->store, digest, &fd, &u->size, e) < 0)
         return -1;
@@ -166,7 +167,7 @@ static int push_blob(struct px_registry *s, const struct px_oid *digest, const c
     return px_blob_verify(s->store, digest, e) < 0 || send_all(u, e) < 0 ? -1 : finish(u, e);
 }
 
-/* The repository that the image's base was pulled from, if it is at this registry. */
+/* The repository of the image's base, if it is in this registry. */
 static const char *base_repository(const struct px_image *image, const struct px_image_ref *to,
                                    struct px_image_ref *from)
 {

@@ -1,5 +1,5 @@
-/* Which image of several: by name, by platform, through indexes that lead to indexes. Every step leads to one entry,
- * so that however they are wound, PX_INDEX_DEPTH_MAX documents are read at most (SECURITY J16). */
+/* Selects one of several images by name and platform, through nested indexes. Each step follows one entry, so at most
+ * PX_INDEX_DEPTH_MAX documents are read (SECURITY J16). */
 #include <errno.h>
 #include <string.h>
 

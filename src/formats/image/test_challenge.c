@@ -152,7 +152,7 @@ TEST(base64_of_credentials)
     ASSERT_EQ(px_credentials_encode("alice", "secret", text, 16), -EINVAL);
 }
 
-/* What is asked when somebody types a name of Docker Hub, and what is asked of others. */
+/* The address, repository and tag of names typed for Docker Hub and for other registries. */
 TEST(references_and_addresses)
 {
     static const struct {

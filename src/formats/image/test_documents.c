@@ -64,7 +64,8 @@ TEST(a_config_is_read)
     ASSERT_EQ(px_documents_config_read(config, sizeof config - 1, 0, &diff_id, &c, &e), -1);
 }
 
-/* Whatever allocation fails: an error, and nothing lost. (The JSON library's own go by it: it is not wrapped.) */
+/* Fails each allocation in turn: the call must return an error and leak nothing. (Allocations of jansson are not
+ * wrapped.) */
 TEST(memory_may_run_out)
 {
     for (unsigned n = 1; n < 60; n++) {

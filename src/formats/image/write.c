@@ -1,4 +1,4 @@
-/* Images as directories and archives: written under another name first, so that what has the name is whole. */
+/* Writes an image as a directory or an archive under a temporary name and renames it when it is complete. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,10 +17,10 @@
 #include "store/document.h"
 
 struct target {
-    int parent;                 /* directory that it is in */
-    char name[256];             /* what it is called there */
-    char tmp[64];               /* and until then */
-    const char *path;           /* for words */
+    int parent;                 /* the parent directory */
+    char name[256];             /* the final name in it */
+    char tmp[64];               /* the temporary name */
+    const char *path;           /* for messages */
 };
 
 static int cannot(const struct target *t, int sys, struct px_err *e)
@@ -102,7 +102,7 @@ static int enter(const struct target *t, int dir, const char *name, struct px_er
     return fd < 0 ? cannot(t, fd, e) : fd;
 }
 
-/* Blobs first, the index last: a reader never finds a name that leads nowhere. */
+/* Writes the blobs first and the index last, so a reader never finds a reference to a missing blob. */
 static int fill_directory(struct px_store *store, const struct px_image *image, const struct target *t, int dir,
                           const struct px_image_layout_documents *d, struct px_progress_to progress, struct px_err *e)
 {
@@ -125,7 +125,7 @@ static int fill_directory(struct px_store *store, const struct px_image *image, 
     return r < 0 ? cannot(t, r, e) : 0;
 }
 
-/* What fill_directory made, and nothing else. */
+/* Removes what fill_directory created, and nothing else. */
 static void remove_directory(const struct target *t, const struct px_image *image)
 {
     struct px_image_layout_blobs blobs;
@@ -270,7 +270,7 @@ static int fill_archive(struct px_store *store, const struct px_image *image, co
     return r < 0 ? cannot(t, r, e) : 0;
 }
 
-/* An archive as fill_archive begins it: one of px's, which may take the place of an older one. Nothing else is replaced. */
+/* Whether the file begins as fill_archive writes it. Only such an archive of px is replaced. */
 static bool is_archive(const struct target *t)
 {
     enum { NAME_SIZE = 100, MAGIC_AT = 257, HEADER = 512 };

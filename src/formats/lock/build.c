@@ -1,4 +1,4 @@
-/* What the builds of source archives were given, as px.lock keeps it: for each list of requirements the packages. */
+/* The build requirements of source archives in px.lock: for each list of requirements, the packages found for it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

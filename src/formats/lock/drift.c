@@ -21,7 +21,7 @@ struct search {
     const struct px_lock *pins;
     struct px_drift *drift;
     struct px_name_index pinned, asked_for;     /* names of the pins, names of the requirements */
-    char (*names)[NAME_BYTES];                  /* what the latter point to */
+    char (*names)[NAME_BYTES];                  /* the names in `asked_for` */
 };
 
 __attribute__((format(printf, 2, 3))) static int add(struct search *s, const char *fmt, ...)
@@ -33,7 +33,7 @@ __attribute__((format(printf, 2, 3))) static int add(struct search *s, const cha
     va_start(args, fmt);
     (void)vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
-    for (char *p = line; *p; p++)       /* texts of a file may hold anything */
+    for (char *p = line; *p; p++)       /* strings of a file may contain control bytes */
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             *p = '?';
     char *copy = strdup(line);
@@ -75,7 +75,7 @@ static const struct px_lock_pin *find_pin(const struct search *s, const char *na
     return found ? &s->pins->items[found->at] : NULL;
 }
 
-/* 1 if the requirement is asked for here, with its parts. */
+/* 1, with its parts, if the requirement applies in this environment. */
 static int is_asked(const struct search *s, const char *text, struct px_requirement *ret_parts)
 {
     char marker[RANGE_BYTES];
@@ -92,7 +92,7 @@ static bool any_fits(const struct search *s, const struct px_lock_pin *first, co
 {
     char range[RANGE_BYTES];
     if (q->url_length || px_fmt(range, sizeof range, "%.*s", (int)q->range_length, q->range ? q->range : "") < 0)
-        return true;            /* an address is no range; the fingerprint tells if it changed */
+        return true;            /* a URL has no range; the fingerprint shows whether it changed */
     const struct px_name_at *end = s->pinned.items + s->pinned.count;
     for (const struct px_name_at *at = px_names_find(&s->pinned, first->name);
          at && at < end && px_equal(at->name, first->name); at++) {
@@ -116,7 +116,7 @@ static int check_requirement(struct search *s, const char *text)
     return 0;
 }
 
-/* Both indices; requirements that cannot be read have no name and are found by nobody. */
+/* Builds both indices. A requirement that cannot be parsed has no name and is never found. */
 static int make_indices(struct search *s)
 {
     const struct px_names *list = s->asked->requirements;

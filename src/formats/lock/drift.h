@@ -1,9 +1,8 @@
-/* lock/drift.h - in what a lock does not fit the requirements that it should be made for.
+/* lock/drift.h - the differences between a lock and the requirements that it should satisfy.
  *
- * Why:     a fingerprint only says that something changed; people want to know what, and locks of other tools have
- *          none.
+ * Why:     a fingerprint shows only that something changed, not what; and locks of other tools have none.
  * Owns:    the texts of the list, until px_drift_done.
- * Mustn't: resolve: a pin within the range that is asked for fits, whether or not a newer one exists. */
+ * Mustn't: resolve: a pin within the required range fits, whether or not a newer version exists. */
 #pragma once
 
 #include <stddef.h>
@@ -14,7 +13,7 @@
 struct px_err;
 struct px_marker_env;
 
-enum { PX_DRIFT_MAX = 32 };     /* more are not told */
+enum { PX_DRIFT_MAX = 32 };     /* further ones are not listed */
 
 struct px_drift {
     char *items[PX_DRIFT_MAX];  /* "psycopg2>=2.9 is not in the lock" */
@@ -22,10 +21,10 @@ struct px_drift {
 };
 
 struct px_drift_asked {
-    const char *project;        /* NULL: the lock may be of any name */
-    const char *python;         /* what [python] has to repeat */
+    const char *project;        /* NULL: any name is accepted */
+    const char *python;         /* must equal [python] of the lock */
     const struct px_names *requirements;
-    const struct px_marker_env *env;            /* requirements whose markers do not hold are not asked for */
+    const struct px_marker_env *env;            /* requirements whose markers are false here are skipped */
 };
 
 int px_drift_find(const struct px_drift_asked *asked, const struct px_lock *pins, struct px_drift *ret_drift,

@@ -1,4 +1,4 @@
-/* What every lock has in common: texts, lists, ids. The formats are in pins_*.c. */
+/* What all lock formats share: strings, lists, ids. The formats are in px.c, others.c and requirements.c. */
 #include "lock/lock.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ const char *px_lock_keep(struct px_lock_reading *r, const char *text, size_t len
     char *copy = take_bytes(r->pins, length + 1);
     if (!copy) {
         r->lost = true;
-        px_fail(r->e, PX_E_MEMORY, ENOMEM, "%s", r->shown);
+        px_no_memory(r->e);
         return NULL;
     }
     memcpy(copy, text, length);
@@ -60,11 +60,11 @@ void *px_lock_grow(struct px_lock_reading *r, void *list, size_t *count, size_t 
         px_fail(r->e, PX_E_LOCK_FORMAT, 0, "%s: a list has more than %zu items", r->shown, max);
         return NULL;
     }
-    /* Room for a power of two, so that a long list costs no more than its length. */
+    /* Capacity is a power of two, so that appending takes amortised constant time. */
     bool full = (*count & (*count - 1)) == 0;
     char *bigger = full ? realloc(list, (*count ? *count * 2 : 1) * size) : list;
     if (!bigger) {
-        px_fail(r->e, PX_E_MEMORY, ENOMEM, "%s", r->shown);
+        px_no_memory(r->e);
         return NULL;
     }
     memset(bigger + *count * size, 0, size);

@@ -1,9 +1,9 @@
-/* lock/lock.h - what a lock says: exact packages, with the files that may be used for each.
+/* lock/lock.h - the content of a lock: exact packages, with the files that may be used for each.
  *
- * Why:     px.lock, uv.lock, pylock.toml, poetry.lock and a pinned requirements.txt say the same thing in five ways; everything
- *          after the reading sees one.
+ * Why:     px.lock, uv.lock, pylock.toml, poetry.lock and a pinned requirements.txt describe the same in five
+ *          formats; callers see one struct.
  * Owns:    its texts.
- * Mustn't: choose: which packages and files this environment takes is px_lock_select's work; nor believe a hash it cannot read. */
+ * Mustn't: choose packages and files (px_lock_select does); or accept a hash that it cannot parse. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,16 +25,16 @@ enum { PX_PINS_MAX = 20000, PX_PIN_FILES_MAX = 2000, PX_PIN_BUILDS_MAX = 2000,
 
 struct px_pin_file {
     const char *name;           /* "psycopg2-2.9.9-cp311-cp311-linux_x86_64.whl" */
-    const char *url;            /* NULL: not said; a path for files beside the lock */
+    const char *url;            /* NULL: not given; a path for files next to the lock */
     struct px_oid sha256;       /* "" if the lock has none, or another kind of hash */
-    uint64_t size;              /* 0: not said */
+    uint64_t size;              /* 0: not given */
 };
 
-/* An edge of the graph that uv writes down. */
+/* An edge of the dependency graph in uv.lock. */
 struct px_pin_need {
     const char *name, *version, *marker;        /* version NULL: the only one there is */
-    const char *extra;          /* NULL, or what is asked of the needed package; one each */
-    const char *of_extra;       /* NULL, or which extra of this package brings the edge */
+    const char *extra;          /* NULL, or the extra of the needed package; one edge an extra */
+    const char *of_extra;       /* NULL, or the extra of this package that adds the edge */
     const char *of_group;       /* the same for a group */
 };
 
@@ -63,10 +63,10 @@ struct px_pin_system {
     uint64_t size;
 };
 
-/* [system] of px.lock: which base, and what exactly it and the capabilities' packages are. */
+/* [system] of px.lock: the base, and the exact packages of the base and of the capabilities. */
 struct px_pins_system {
     const char *base, *arch;    /* NULL: nothing is pinned */
-    const char *from;           /* "debian bookworm": which archive; no machine's mirror */
+    const char *from;           /* "debian bookworm": the archive, not a machine's mirror */
     const char **capabilities;  /* those that `packages` are for; sorted */
     size_t capability_count;
     struct px_pin_system *base_packages, *packages;
@@ -81,13 +81,13 @@ struct px_lock {
     const char *mode, *fingerprint, *lock_id, *project, *python;        /* of px.lock; NULL elsewhere */
     struct px_build_pins *builds;               /* of px.lock: what source archives are built with */
     size_t build_count;
-    struct px_pins_system system;               /* of px.lock; no part of the lock_id: no environment hangs on it */
-    bool graph;                 /* which pins count follows from needs (uv) and not from markers alone */
+    struct px_pins_system system;               /* of px.lock; not part of the lock_id: no environment depends on it */
+    bool graph;                 /* pins are selected by the graph in `needs` (uv), not by markers alone */
     struct px_oid bytes;        /* sha256 of the file */
-    void *arena;                /* what the texts live in */
+    void *arena;                /* the memory of the strings */
 };
 
-/* What the build of a source archive asks for, and the packages that were found for it. */
+/* The requirements of a source archive's build, and the packages found for them. */
 struct px_build_pins {
     const char **requires;      /* sorted */
     size_t requires_count;
@@ -99,36 +99,36 @@ int px_lock_parse(enum px_pins_format format, const char *text, size_t length, c
                   struct px_err *e);
 void px_lock_done(struct px_lock *pins);
 
-/* What the lock is called: its own lock_id, else the hash of its bytes. */
+/* The id of the lock: its own lock_id, else the hash of its bytes. */
 const char *px_lock_id(const struct px_lock *pins);
-/* The lock_id that its contents give (px.lock). */
+/* The lock_id computed from its content (px.lock). */
 int px_lock_compute_id(const struct px_lock *pins, struct px_oid *ret_id);
 
-/* The packages and for each the file that this environment takes: the wheel that ranks best, else the source archive. */
+/* A package and the file that this environment uses: the best wheel, else the source archive. */
 struct px_chosen {
     const struct px_lock_pin *pin;
     const struct px_pin_file *file;             /* NULL: nothing fits */
     bool wheel;
 };
-/* In the order of names. groups NULL: all; of the project's extras those that env has. The list is the caller's to free(). */
+/* Sorted by name. groups NULL: all. Of the project's extras, those in env. The caller frees the list. */
 int px_lock_select(const struct px_lock *pins, const struct px_marker_env *env, const struct px_tags *tags, const char *const *groups,
                    struct px_chosen **ret_list, size_t *ret_count, struct px_err *e);
 
-/* px.lock, version 1, from pins that have everything it needs; without [system]. */
+/* Writes px.lock version 1 without [system]; the pins must be complete. */
 int px_lock_write(const struct px_lock *pins, struct px_buf *out);
-/* The table [system], for the end of the file; nothing if nothing is pinned. */
+/* Writes the table [system], for the end of the file; nothing if nothing is pinned. */
 void px_lock_put_system(const struct px_pins_system *system, struct px_buf *out);
-/* The text of a px.lock with this table instead of the one that it has. -EEXIST: it has one that px did not write. */
+/* Replaces the table [system] in the text of a px.lock. -EEXIST: the text has one that px did not write. */
 int px_lock_replace_system(const char *text, size_t length, const struct px_pins_system *system, struct px_buf *out);
 
 /* ---- builds (pins_build.c) ---- */
 
-/* The packages for just these requirements, which are sorted; NULL: the lock does not say. */
+/* The packages for exactly these sorted requirements; NULL if the lock has no such list. */
 const struct px_lock *px_lock_build_find(const struct px_lock *pins, const char *const *requires, size_t count);
 int px_lock_build_add(struct px_lock *pins, const char *const *requires, size_t count, const struct px_lock *found,
                       struct px_err *e);
 void px_lock_builds_sort(struct px_lock *pins);
-/* A name for all of them. */
+/* The hash of all of them. */
 int px_lock_builds_id(const struct px_lock *pins, struct px_oid *ret_id);
-/* Pins of px.lock once more. */
+/* Copies pins of px.lock. */
 int px_lock_copy(const struct px_lock *from, struct px_lock *ret_pins, struct px_err *e);

@@ -8,18 +8,18 @@ struct px_lock_reading {
     struct px_lock *pins;
     struct px_toml *toml;       /* NULL for requirements.txt */
     const char *shown;
-    bool lost;                  /* a text could not be kept, and r->e says why; no reader has to look */
+    bool lost;                  /* a string could not be stored and r->e is filled; readers need not check */
     struct px_err *e;
 };
 
 /* ---- texts; all live as long as the pins ---- */
 const char *px_lock_keep(struct px_lock_reading *r, const char *text, size_t length);
-/* A list of `count` items of `size` bytes grows by one, zeroed; NULL and an error when there is no room. */
+/* Adds one zeroed item of `size` bytes to a list; NULL and an error without memory. */
 void *px_lock_grow(struct px_lock_reading *r, void *list, size_t *count, size_t size, size_t max);
 
 /* ---- TOML ---- */
 int px_lock_wrong(struct px_lock_reading *r, uint32_t node, const char *what);
-/* NULL if the key is not there or is no string. */
+/* NULL if the key is absent or not a string. */
 const char *px_lock_text(struct px_lock_reading *r, uint32_t table, const char *key);
 int px_lock_number(struct px_lock_reading *r, uint32_t table, const char *key, uint64_t *ret_number);
 /* The items of an array, or none. -1 with an error if it is something else. */
@@ -27,14 +27,14 @@ int px_lock_array(struct px_lock_reading *r, uint32_t table, const char *key, ui
 int px_lock_texts(struct px_lock_reading *r, uint32_t table, const char *key, const char ***ret_list, size_t *ret_count);
 
 /* ---- pins ---- */
-/* A new one with its canonical name; NULL with an error. Pointers to pins move as more come. */
+/* Adds a pin with its canonical name; NULL with an error. Adding a pin invalidates pointers to other pins. */
 struct px_lock_pin *px_lock_add(struct px_lock_reading *r, uint32_t node, const char *name, const char *version);
-/* "sha256:HEX"; other kinds leave the file without a hash. */
+/* "sha256:HEX"; other algorithms leave the file without a hash. */
 int px_lock_add_file(struct px_lock_reading *r, uint32_t node, const char *name, const char *url, const char *hash, uint64_t size);
-/* What comes behind the last slash, without a query. */
+/* The part of a URL after the last slash, without its query. */
 const char *px_lock_base_name(struct px_lock_reading *r, const char *url);
 
-/* What the lock's id takes of them; nothing where there are none. */
+/* Adds the build requirements to the text that is hashed for the lock's id. */
 struct px_hash;
 int px_lock_hash_builds(struct px_hash *h, const struct px_lock *pins);
 int px_lock_hash_list(struct px_hash *h, const struct px_lock *pins);

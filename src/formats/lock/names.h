@@ -1,7 +1,6 @@
-/* lock/names.h - canonical names, found in little time however many there are.
+/* lock/names.h - an index of canonical names, searched in logarithmic time.
  *
- * Why:     locks and manifests come from anywhere; comparing each name of one with each of the other would take
- *          hours for some of them.
+ * Why:     locks and manifests are untrusted; comparing all pairs of names could take hours.
  * Owns:    its list; the names are the caller's.
  * Mustn't: be changed once it is sorted. */
 #pragma once
@@ -12,7 +11,7 @@ struct px_lock;
 
 struct px_name_at {
     const char *name;
-    size_t at;                  /* in the list that it came from */
+    size_t at;                  /* index in the caller's list */
 };
 struct px_name_index {
     struct px_name_at *items;   /* by name, then by place */

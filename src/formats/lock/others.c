@@ -1,4 +1,4 @@
-/* Locks that others write, all TOML: pylock.toml (PEP 751), uv.lock, poetry.lock. */
+/* Reads the locks of other tools, all TOML: pylock.toml (PEP 751), uv.lock, poetry.lock. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,7 +193,7 @@ static int poetry_package(struct px_lock_reading *r, uint32_t node)
 {
     uint32_t at, optional = px_toml_get(r->toml, node, "optional");
     if (optional && px_toml_at(r->toml, optional)->truth)
-        return 0;               /* belongs to an extra that nobody asked for */
+        return 0;               /* belongs to an extra that is not selected */
     struct px_lock_pin *pin = px_lock_add(r, node, px_lock_text(r, node, "name"), px_lock_text(r, node, "version"));
     if (!pin)
         return -1;

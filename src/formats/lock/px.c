@@ -1,4 +1,4 @@
-/* px.lock, version 1: read and written. Version 2 is read where it says the same. */
+/* Reads and writes px.lock version 1. Of other versions it reads only the metadata. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +111,7 @@ int px_lock_read_px(struct px_lock_reading *r)
     if (python)
         pins->python = px_lock_text(r, python, "requirement");
     if (pins->version != 1)
-        return 0;               /* the state machine says what that means; nothing of it is used */
+        return 0;               /* the project's state reports the version; the packages are not read */
     if (px_lock_array(r, 0, "dependencies", &at) < 0)
         return -1;
     for (; at; at = px_toml_at(r->toml, at)->next)

@@ -1,4 +1,4 @@
-/* A requirements.txt in which every line is pinned with ==: good enough as a lock. */
+/* Reads a requirements.txt in which every line is pinned with ==, as a lock. */
 #include <string.h>
 
 #include "base/buf.h"
@@ -9,7 +9,8 @@
 
 enum { LINE_BYTES = 64 << 10 };
 
-/* One logical line: backslashes at line ends joined, comments cut off. Moves on; the number of physical lines it took. */
+/* One logical line: backslashes at line ends joined, comments cut off. Moves past it; returns the number of physical
+ * lines. */
 static uint32_t take_line(const char **p, const char *end, struct px_buf *out)
 {
     uint32_t lines = 0;
@@ -43,7 +44,7 @@ static int take_hashes(struct px_lock_reading *r, uint32_t line, char *options)
         word[n] = '\0';
         if (!px_starts_with(word, "--hash="))
             return px_lock_wrong(r, line, "only --hash is understood behind a requirement");
-        /* The file is not named: its hash is all that is known, and enough. */
+        /* The line does not name a file; the hash identifies it. */
         if (px_fmt(name, sizeof name, "%s-%s#%zu", pin->name, pin->version, pin->file_count) < 0)
             return px_lock_wrong(r, line, "the name is too long");
         const char *hash = px_lock_keep(r, word + 7, strlen(word + 7)), *kept = px_lock_keep(r, name, strlen(name));

@@ -1,5 +1,4 @@
-/* Which packages of a lock an environment takes, and which file of each. */
-#include <errno.h>
+/* Selects the packages of a lock for an environment, and one file of each. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +19,7 @@ struct choice {
     const struct px_tags *tags;
     const char *const *groups;
     bool *wanted;               /* for each pin */
-    struct px_name_index index; /* of the graph alone */
+    struct px_name_index index; /* only for locks with a graph */
     struct px_err *e;
 };
 
@@ -49,14 +48,14 @@ static int choose_by_markers(struct choice *c)
 struct step {                   /* a package, with one extra of it or none */
     size_t pin;
     const char *extra;
-    size_t before;              /* the step of the same package before it + 1; 0: none */
+    size_t before;              /* index + 1 of the previous step of the same package; 0: none */
 };
 
 struct walk {
     struct choice *c;
-    struct step *steps;         /* done and to do, each once */
+    struct step *steps;         /* all steps, done and pending, without duplicates */
     size_t count, at;
-    size_t *last;               /* for each pin, its latest step + 1 */
+    size_t *last;               /* for each pin, index + 1 of its latest step */
 };
 
 static int add_step(struct walk *w, size_t pin, const char *extra)
@@ -72,7 +71,7 @@ static int add_step(struct walk *w, size_t pin, const char *extra)
     if ((w->count & (w->count - 1)) == 0) {
         struct step *steps = realloc(w->steps, (w->count ? w->count * 2 : 1) * sizeof *steps);
         if (!steps)
-            return px_fail(w->c->e, PX_E_MEMORY, ENOMEM, "the lock's graph");
+            return px_no_memory(w->c->e);
         w->steps = steps;
     }
     w->steps[w->count++] = (struct step){pin, extra, w->last[pin]};
@@ -138,7 +137,7 @@ static int choose_by_graph(struct choice *c)
     struct walk w = {.c = c, .last = calloc(c->pins->count + 1, sizeof *w.last)};
     if (!w.last || px_names_of_pins(c->pins, &c->index) < 0) {
         free(w.last);
-        return px_fail(c->e, PX_E_MEMORY, ENOMEM, "the lock's graph");
+        return px_no_memory(c->e);
     }
     int r = 0;
     for (size_t i = 0; r == 0 && i < c->pins->count; i++)
@@ -166,7 +165,7 @@ static bool is_source(const char *name)
     return false;
 }
 
-/* The wheel that ranks best; of two alike, the first. */
+/* The wheel with the best rank; the first of equal ones. */
 static void choose_file(const struct px_tags *tags, struct px_chosen *chosen)
 {
     int best = -1;
@@ -196,7 +195,7 @@ static int fill_list(const struct choice *c, struct px_chosen **ret_list, size_t
     struct px_chosen *list = calloc(c->pins->count + 1, sizeof *list);
     size_t count = 0;
     if (!list)
-        return px_fail(c->e, PX_E_MEMORY, ENOMEM, "the lock's packages");
+        return px_no_memory(c->e);
     for (size_t i = 0; i < c->pins->count; i++)
         if (c->wanted[i]) {
             list[count].pin = &c->pins->items[i];
@@ -220,7 +219,7 @@ int px_lock_select(const struct px_lock *pins, const struct px_marker_env *env, 
     px_auto_free bool *wanted = calloc(pins->count + 1, sizeof *wanted);
     struct choice c = {.pins = pins, .env = env, .tags = tags, .groups = groups, .wanted = wanted, .e = e};
     if (!wanted)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the lock's packages");
+        return px_no_memory(e);
     if ((pins->graph ? choose_by_graph : choose_by_markers)(&c) < 0)
         return -1;
     return fill_list(&c, ret_list, ret_count);

@@ -1,5 +1,4 @@
-/* lock/test_lock.c - the five kinds of locks, what is chosen from them, ids by known values, and broken ones with
- * the line named. */
+/* lock/test_lock.c - the five lock formats, the selection, ids with known values, and errors with their lines. */
 #include "lock/lock.h"
 
 #include <errno.h>
@@ -91,7 +90,7 @@ TEST(px_lock_of_another_version_is_read_as_far_as_its_head)
     px_lock_done(&pins);
 }
 
-/* The value that the specification gives: without dependencies the id is the hash of the fingerprint's text. */
+/* The value in the specification: without dependencies the id is the hash of the fingerprint's text. */
 TEST(lock_id_is_the_known_one)
 {
     static const char manifest[] =
@@ -166,10 +165,10 @@ TEST(packages_of_the_system_are_pinned)
     ASSERT_STR(pins.system.capabilities[0], "postgres");
     ASSERT_OK(px_lock_compute_id(&plain, &first));
     ASSERT_OK(px_lock_compute_id(&pins, &second));
-    ASSERT_STR(first.hex, second.hex);          /* an environment does not hang on them */
+    ASSERT_STR(first.hex, second.hex);          /* an environment does not depend on them */
     px_lock_put_system(&pins.system, &out);
     ASSERT_STR(px_buf_text(&out), SYSTEM);
-    /* The table moves to the end, alone; what stood around it stays. */
+    /* Only the table moves to the end; the text around it stays. */
     static const char between[] = PX_HEAD SYSTEM "\n[[workspace.members]]\nname = \"a\"\n";
     pins.system.capability_count = 0;
     ASSERT_OK(px_lock_replace_system(between, strlen(between), &pins.system, &other));

@@ -30,11 +30,6 @@ static int wrong(const struct reading *r, uint32_t node, const char *what)
     return -1;
 }
 
-static int no_memory(const struct reading *r)
-{
-    return px_fail(r->e, PX_E_MEMORY, ENOMEM, "%s", r->shown);
-}
-
 /* ---- pieces ---- */
 
 static uint32_t find(const struct reading *r, const char *a, const char *b, const char *c, const char *d)
@@ -61,7 +56,7 @@ static int check_table(const struct reading *r, uint32_t node)
     return !node || px_toml_at(r->m->toml, node)->type == PX_TOML_TABLE ? 0 : wrong(r, node, "is not a table");
 }
 
-/* A text that is not a plain piece of the document; freed with the manifest. */
+/* Stores a string that is not a slice of the document; freed with the manifest. */
 static const char *keep(const struct reading *r, const char *from, size_t length)
 {
     struct px_manifest *m = r->m;
@@ -94,10 +89,10 @@ static int read_text(const struct reading *r, uint32_t node, const char **ret_te
     if (strlen(text) != px_toml_at(r->m->toml, node)->text_length)
         return wrong(r, node, "has a NUL in it");
     *ret_text = keep_trimmed(r, text);
-    return *ret_text ? 0 : no_memory(r);
+    return *ret_text ? 0 : px_no_memory(r->e);
 }
 
-/* A range of versions; where a version alone stands for its releases, "3.11" is one as well. */
+/* A range of versions; with `alone`, "3.11" is also a range and means all of its releases. */
 static int read_range(const struct reading *r, uint32_t node, bool alone, const char **ret_text)
 {
     if (read_text(r, node, ret_text) < 0)
@@ -125,7 +120,7 @@ static int add_name(const struct reading *r, struct px_names *list, const char *
         return px_fail(r->e, PX_E_LIMIT, 0, "%s: a list has more than %d items", r->shown, PX_MANIFEST_LIST_MAX);
     const char **items = realloc(list->items, (list->count + 1) * sizeof *items);
     if (!items)
-        return no_memory(r);
+        return px_no_memory(r->e);
     list->items = items;
     items[list->count++] = text;
     return 0;
@@ -166,7 +161,7 @@ static int compare_pairs(const void *a, const void *b)
     return strcmp(((const struct px_pair *)a)->key, ((const struct px_pair *)b)->key);
 }
 
-/* A value as text: a string, a number or a truth. */
+/* A value as text: a string, a number or a boolean. */
 static int value_text(const struct reading *r, uint32_t node, const char **ret_text)
 {
     const struct px_toml_node *n = px_toml_at(r->m->toml, node);
@@ -175,7 +170,7 @@ static int value_text(const struct reading *r, uint32_t node, const char **ret_t
     if (n->type >= PX_TOML_ARRAY)
         return wrong(r, node, "is not a single value");
     *ret_text = keep(r, r->m->toml->source + n->from, n->to - n->from);
-    return *ret_text ? 0 : no_memory(r);
+    return *ret_text ? 0 : px_no_memory(r->e);
 }
 
 static int read_pairs(const struct reading *r, uint32_t table, struct px_pairs *list)
@@ -190,7 +185,7 @@ static int read_pairs(const struct reading *r, uint32_t table, struct px_pairs *
             continue;
         struct px_pair *items = realloc(list->items, (list->count + 1) * sizeof *items);
         if (!items)
-            return no_memory(r);
+            return px_no_memory(r->e);
         list->items = items;
         items[list->count++] = pair;
     }
@@ -252,7 +247,7 @@ static int read_groups(const struct reading *r)
     for (uint32_t c = first_of(r, table); c; c = next_of(r, c)) {
         struct px_group *groups = realloc(r->m->groups, (r->m->group_count + 1) * sizeof *groups);
         if (!groups)
-            return no_memory(r);
+            return px_no_memory(r->e);
         r->m->groups = groups;
         groups[r->m->group_count++] = (struct px_group){.name = px_toml_key(r->m->toml, c)};
         if (read_group(r, table, c, 0, &groups[r->m->group_count - 1].requirements) < 0)
@@ -276,7 +271,7 @@ static bool is_same_name(const char *a, size_t length, const char *b)
            px_equal(x, y);
 }
 
-/* The list of one extra. NONE: the project has none of that name, and ret_near may know which was meant. */
+/* The list of one extra. NONE: there is no such extra; ret_near then has the most similar name, if any. */
 static uint32_t find_extra(const struct reading *r, const char *name, size_t length, struct px_near *ret_near)
 {
     uint32_t table = find(r, "project", "optional-dependencies", NULL, NULL), c = first_of(r, table);
@@ -288,7 +283,7 @@ static uint32_t find_extra(const struct reading *r, const char *name, size_t len
 
 static int read_extra(const struct reading *r, uint32_t node, int depth);
 
-/* "demo[web,cli]" in a list of demo's own stands for the lists of those. */
+/* "demo[web,cli]" in an extra of demo includes the lists of demo's extras web and cli. */
 static int read_own_extras(const struct reading *r, uint32_t node, const struct px_requirement *q, int depth)
 {
     for (size_t at = 0, n; at < q->extras_length; at += n + 1) {
@@ -330,7 +325,7 @@ static int select_extra(const struct reading *r, uint32_t node, const char *name
     if (!extra || px_marker_package_name(name, strlen(name), plain, sizeof plain) < 0)
         return unknown_name(r, node, "[project.optional-dependencies]", &near);
     const char *kept = keep(r, plain, strlen(plain));
-    return !kept ? no_memory(r) : add_name(r, &r->m->extras, kept) < 0 ? -1 : read_extra(r, extra, 0);
+    return !kept ? px_no_memory(r->e) : add_name(r, &r->m->extras, kept) < 0 ? -1 : read_extra(r, extra, 0);
 }
 
 static int read_extras(const struct reading *r)
@@ -358,8 +353,8 @@ static bool is_listed(const char *const *keys, const char *key)
     return *keys != NULL;
 }
 
-/* A key that px does not have would be passed over, and the default taken without a word. Where others may have keys
- * as well (`open`), only one that is like a key of px is wrong. */
+/* Refuses unknown keys: ignoring one would silently use the default. In a table that other tools share (`open`), only a
+ * key that resembles a key of px is refused. */
 static int check_keys(const struct reading *r, uint32_t table, const char *const *keys, bool open)
 {
     for (uint32_t c = first_of(r, table); c; c = next_of(r, c)) {
@@ -388,7 +383,7 @@ static int read_wishes(const struct reading *r, uint32_t table)
             return -1;
         struct px_wish *wishes = realloc(r->m->wishes, (r->m->wish_count + 1) * sizeof *wishes);
         if (!wishes)
-            return no_memory(r);
+            return px_no_memory(r->e);
         r->m->wishes = wishes;
         wishes[r->m->wish_count++] = wish;
     }

@@ -15,7 +15,7 @@ struct reader {
     int depth;
 };
 
-/* A side of a comparison: text from the marker, or a variable's. */
+/* A side of a comparison: a literal, or the value of a variable. */
 struct value {
     char text[VALUE_MAX];
     bool variable, extra;
@@ -136,7 +136,7 @@ static int compare(const char *a, const char *op, const char *b)
     return r >= 0 ? r : compare_texts(a, op, b);
 }
 
-/* `extra` stands for each of those asked for; only == and != mean anything. */
+/* `extra` is compared with each requested extra; only == and != are allowed. */
 static int compare_extra(const struct px_marker_env *env, const char *op, const char *text)
 {
     char wanted[VALUE_MAX], given[VALUE_MAX];
@@ -244,7 +244,7 @@ int px_marker_package_name(const char *text, size_t length, char *out, size_t si
     return 0;
 }
 
-/* A URL goes to the end or to a blank with a semicolon; a range to the semicolon, in brackets or not. */
+/* A URL ends at " ;" or at the end of the text; a range, bracketed or not, ends at the semicolon. */
 static int take_rest(const char *p, struct px_requirement *q)
 {
     size_t n;

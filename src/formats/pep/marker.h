@@ -1,6 +1,6 @@
 /* pep/marker.h - requirements and their conditions (PEP 508): name, extras, range, marker.
  *
- * Why:     a lock says for which systems each package is meant; the base decides, not the machine that px runs on.
+ * Why:     a lock has markers for each package; they are evaluated for the base, not for the host.
  * Owns:    nothing; texts are the caller's.
  * Mustn't: look at the host. */
 #pragma once
@@ -8,14 +8,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The environment a marker is judged in. Every name of the standard; a NULL value counts as "". */
+/* The values of a marker's variables (all of PEP 508); NULL counts as "". */
 struct px_marker_env {
     const char *implementation_name;            /* cpython */
     const char *implementation_version;         /* 3.11.2 */
     const char *os_name;                        /* posix */
     const char *platform_machine;               /* x86_64 */
     const char *platform_python_implementation; /* CPython */
-    const char *platform_release, *platform_version;    /* of a kernel: always empty here */
+    const char *platform_release, *platform_version;    /* the kernel's release: always empty here */
     const char *platform_system;                /* Linux */
     const char *python_full_version;            /* 3.11.2 */
     const char *python_version;                 /* 3.11 */
@@ -23,7 +23,7 @@ struct px_marker_env {
     const char *const *extras;                  /* NULL-terminated; what `extra ==` is compared with; NULL: none */
 };
 
-/* 1: it holds, 0: it does not, -EINVAL. An empty marker holds. */
+/* 1: true, 0: false, -EINVAL. An empty marker is true. */
 int px_marker_holds(const char *marker, const struct px_marker_env *env);
 
 /* A requirement in its parts; all point into the text. */

@@ -110,7 +110,7 @@ static bool is(const char *text, size_t length, const char *word)
     return strlen(word) == length && memcmp(text, word, length) == 0;
 }
 
-/* Where py311, py3, py310, ... py30 stand in that order; -1 else. */
+/* The index in the order py311, py3, py310, ... py30; -1 if absent. */
 static int generic_rank(const struct px_tags *t, const char *python, size_t length)
 {
     if (is(python, length, "py3"))
@@ -126,14 +126,14 @@ struct tag {
     size_t python_length, abi_length, platform_length;
 };
 
-/* The rank within the list that packaging tools agree on: own ABI, stable ABI, none; older stable ABIs; then pure ones. */
+/* The rank in the order of packaging tools: own ABI, stable ABI, none; older stable ABIs; then pure Python. */
 static int tag_rank(const struct px_tags *t, const struct platforms *list, const struct tag *tag)
 {
     bool any = is(tag->platform, tag->platform_length, "any"), none = is(tag->abi, tag->abi_length, "none");
     int place = platform_rank(list, tag->platform, tag->platform_length), own = (int)t->python_minor;
     int cp = minor_of(tag->python, tag->python_length, "cp3"), generic = generic_rank(t, tag->python, tag->python_length);
     int p = list->count, older = own - OLDEST_ABI3;             /* stable ABIs of 3.2 ... 3.(own - 1) */
-    int after = (3 + older) * p;                                /* where the generic ones begin */
+    int after = (3 + older) * p;                                /* the rank of the first pure tag */
 
     if (!any && place < 0)
         return -1;

@@ -1,7 +1,7 @@
-/* pep/tags.h - which of several wheels a system takes, and which it likes best (PEP 425, 600, 656).
+/* pep/tags.h - which wheels a system can use, and which is the best (PEP 425, 600, 656).
  *
- * Why:     a lock lists wheels for many systems; the base's Python and C library choose, not the host's.
- * Mustn't: guess: a file name that does not follow the rules is no wheel. */
+ * Why:     a lock lists wheels for many systems; the base's Python and C library decide, not the host's.
+ * Mustn't: guess: a file name that does not follow the rules is refused. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,5 +22,5 @@ struct px_wheel_name {
 };
 int px_tags_wheel_parse(const char *file_name, struct px_wheel_name *ret_name);
 
-/* 0 is the best; -ENOENT: it does not run there, -EINVAL: it is not a wheel. */
+/* 0 is the best; -ENOENT: not compatible, -EINVAL: not a wheel. */
 int px_tags_rank(const struct px_tags *tags, const char *file_name);

@@ -1,5 +1,4 @@
-/* pep/test_manifest.c - what pyproject.toml says, its fingerprint by known values, and what is wrong with the
- * line named. */
+/* pep/test_manifest.c - values read from pyproject.toml, known fingerprints, and errors with their lines. */
 #include "pep/manifest.h"
 
 #include <stdlib.h>
@@ -158,7 +157,7 @@ TEST(what_is_wrong_is_named_with_its_line)
 TEST(keys_that_px_does_not_have)
 {
     static const struct {
-        const char *text, *what, *fix;          /* NULL: it is taken */
+        const char *text, *what, *fix;          /* NULL: accepted */
     } rows[] = {
         {"[tool.px.sandbox]\n\nbsae = \"x\"\n", "pyproject.toml:3: 'bsae' is not a key that px knows here", "Write base."},
         {"[tool.px.sandbox]\ncolour = 1\n", "pyproject.toml:2: 'colour' is not a key that px knows here", "Remove it."},

@@ -37,7 +37,7 @@ static bool is_separator(char c)
     return c == '.' || c == '-' || c == '_';
 }
 
-/* At least one digit; false if there is none, or too many. */
+/* At least one digit; false if there is none or more than 18. */
 static bool take_number(struct reader *r, uint64_t *ret_number)
 {
     const char *from = r->p;
@@ -80,7 +80,8 @@ static bool take_release(struct reader *r, struct px_version *v)
     return true;
 }
 
-/* A word such as rc or post with its optional separators and number: "-rc.1". Nothing is taken if the word is not there. */
+/* A word such as rc or post with its optional separators and number: "-rc.1". Does not move if the word is not
+ * there. */
 static bool take_part(struct reader *r, const char *const *words, size_t count, size_t *ret_word, uint64_t *ret_number)
 {
     struct reader at = *r;
@@ -92,7 +93,7 @@ static bool take_part(struct reader *r, const char *const *words, size_t count, 
     if (i == count)
         return false;
     if (is_separator(peek(&at)))
-        at.p++;                 /* the standard lets it stand even without a number behind it */
+        at.p++;                 /* PEP 440 allows it without a number */
     *ret_number = 0;
     *ret_word = i;
     r->p = at.p;
@@ -118,7 +119,8 @@ static void take_suffixes(struct reader *r, struct px_version *v)
     v->has_dev = take_part(r, devs, PX_COUNT_OF(devs), &word, &v->dev);
 }
 
-/* Letters and digits in parts, kept in lower case with points between them and numbers without leading zeros. */
+/* A local version: parts of letters and digits, stored in lower case, separated by dots, numbers without leading
+ * zeros. */
 static bool take_local(struct reader *r, struct px_version *v)
 {
     size_t n = 0;
@@ -201,7 +203,7 @@ static int pre_rank(const struct px_version *v)
     return v->pre == 'a' ? 1 : v->pre == 'b' ? 2 : 3;
 }
 
-/* Parts from left to right: a number is above a word, more parts above fewer. */
+/* Compares parts from left to right: a number is greater than a word, more parts are greater than fewer. */
 static int compare_local(const char *a, const char *b)
 {
     while (*a && *b) {

@@ -1,6 +1,6 @@
 /* pep/version.h - versions and version ranges of Python packages (PEP 440).
  *
- * Why:     locks pin, manifests range; whether a pin still fits is a question of this order and no other.
+ * Why:     locks have exact versions, manifests have ranges; PEP 440 decides whether one fits the other.
  * Owns:    nothing: a version is a value.
  * Mustn't: accept what the standard calls invalid; numbers have at most 18 digits, a release at most 16 parts. */
 #pragma once
@@ -26,9 +26,10 @@ int px_version_parse(const char *text, size_t length, struct px_version *ret_ver
 /* < 0, 0, > 0. */
 int px_version_compare(const struct px_version *a, const struct px_version *b);
 
-/* Whether a version fits ">=1.2,<2" ("" fits all). Pre-releases are judged like any other. 1, 0, or -EINVAL for a range that is none. */
+/* Whether a version fits ">=1.2,<2" ("" fits all). Pre-releases are treated like other versions. 1, 0, or -EINVAL for
+ * an invalid range. */
 int px_version_fits(const char *version, const char *range);
-/* The same, and a version alone asks for its releases: "3.11" for 3.11.2, as [tool.px] python writes it. */
+/* The same, and a plain version matches its releases: "3.11" matches 3.11.2, as in [tool.px] python. */
 int px_version_asked(const char *version, const char *range);
 /* One clause, in two parts: ("~=", "1.4"). */
 int px_version_clause(const char *version, const char *op, size_t op_length, const char *bound, size_t bound_length);

@@ -1,5 +1,4 @@
-/* An unpacked wheel becomes the tree of a package: first everything is checked as it came, then it goes where it
- * belongs. */
+/* Turns an unpacked wheel into the tree of a package: checks everything first, then moves files to their places. */
 #include "pep/wheel.h"
 
 #include <errno.h>
@@ -92,7 +91,7 @@ static int find_info(struct installing *w, const struct px_paths *files)
         memcpy(w->info, path, n);
     }
     const char *dash = strrchr(w->info, '-');
-    while (dash && dash > w->info && memcmp(dash, "-info", 5) == 0)     /* of ".dist-info" itself */
+    while (dash && dash > w->info && memcmp(dash, "-info", 5) == 0)     /* the length of ".dist-info" */
         dash = memrchr(w->info, '-', (size_t)(dash - w->info));
     if (!w->info[0] || !dash)
         return refuse(w, "it has no .dist-info directory");
@@ -104,7 +103,7 @@ static int find_info(struct installing *w, const struct px_paths *files)
     return 0;
 }
 
-/* A text of the .dist-info directory; 1: there is none. */
+/* Reads a file of the .dist-info directory; 1: it does not exist. */
 static int read_info(const struct installing *w, const char *name, struct px_buf *out)
 {
     char path[2 * WORD_MAX];
@@ -142,7 +141,7 @@ static bool has_word(const char *words, size_t length, const char *word, size_t 
     return false;
 }
 
-/* Whether both have a word in common: some tools write in a Tag what they write in the file name,
+/* Whether both have a part in common: some tools write the file name's compressed set in a Tag,
  * "manylinux_2_17_x86_64.manylinux2014_x86_64". */
 static bool has_one_of(const char *words, size_t length, const char *list, size_t list_length)
 {
@@ -164,7 +163,7 @@ static bool is_tag_of_name(const struct installing *w, const char *tag)
            has_one_of(p->platform, p->platform_length, second + 1, strlen(second + 1));
 }
 
-/* Wheels get more tags after they are made, in their file names; what both say must have something in common. */
+/* Tools add tags to a wheel's file name after the build, so the file name and WHEEL need only share a tag. */
 static int check_tags(const struct installing *w, const struct px_buf *text)
 {
     char tag[WORD_MAX];
@@ -257,7 +256,7 @@ static int check_record(const struct installing *w, const struct px_paths *files
 
 /* ---- where it goes ---- */
 
-/* A script of the wheel itself: if it is for Python, for the one beside it. */
+/* Installs a script of the wheel. A Python script is changed to run the python next to it. */
 static int adapt_script(const struct installing *w, const char *path)
 {
     px_auto_buf struct px_buf text = PX_BUF(SCRIPT_MAX + 1024), made = PX_BUF(SCRIPT_MAX + 2048);
@@ -297,7 +296,7 @@ static int adapt_scripts(const struct installing *w)
     return r;
 }
 
-/* The scheme of directories: what NAME.data/KEY becomes. */
+/* The target directory of NAME.data/KEY. */
 static int move_data(const struct installing *w)
 {
     char from[2 * WORD_MAX], headers[WORD_MAX + 32];
@@ -354,7 +353,7 @@ static int make_scripts(struct installing *w)
 
 /* ---- the new RECORD ---- */
 
-/* Paths of RECORD begin in site-packages; what lies beside it begins with "..". */
+/* Paths in RECORD are relative to site-packages; files outside begin with "..". */
 static int record_file(const struct installing *w, const char *path, struct px_buf *out)
 {
     char shown[PX_WHEEL_PATH_MAX + 8];

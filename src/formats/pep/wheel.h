@@ -2,13 +2,13 @@
  * use.
  *
  *     site-packages/...       what Python imports, with a RECORD that names every file of the tree
- *     bin/...                 scripts; they run the `python` that lies beside the name by which they are called
+ *     bin/...                 scripts; they run the `python` next to the path by which they are called
  *     include/..., share/...  headers and data
  *
  * Why:     installing needs no Python, runs nothing of the package, and gives the same tree everywhere (anchors:
  *          wheels natively).
- * Owns:    nothing: the directory is the caller's, and rubbish after an error.
- * Mustn't: follow a link, believe a name or a hash that a wheel gives, or write a path of this machine. */
+ * Owns:    nothing: the directory is the caller's, and its content is undefined after an error.
+ * Mustn't: follow a link, trust a name or a hash of a wheel, or write a path of this machine. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@
 struct px_err;
 struct px_buf;
 
-/* What changes when the same wheel would make another tree. */
+/* Changes when the same wheel would give another tree. */
 #define PX_WHEEL_BUILDER "px-wheel-1"
 
 struct px_wheel_ask {
@@ -28,13 +28,14 @@ struct px_wheel_ask {
     const char *name, *version; /* what the lock says; name canonical */
 };
 
-/* root/site-packages holds the unpacked wheel, and nothing else is in root. Checks everything and puts it in place. */
+/* root/site-packages holds the unpacked wheel, and nothing else is in root. Checks everything and moves the files to
+ * their places. */
 int px_wheel_install(int root, const struct px_wheel_ask *ask, struct px_err *e);
 
 /* ---- the texts in a wheel (wheel_text.c); all bounded by what was read ---- */
 
-/* The value of the n-th header of that name, without blanks around it, into out. 0, 1: there is none, -EINVAL: it is
- * not a text for a header or too long. Ends at the first empty line. */
+/* The value of the n-th header of that name, without blanks around it, into out. 0, 1: there is none, -EINVAL: not
+ * printable or too long. Ends at the first empty line. */
 int px_wheel_header(const char *text, size_t length, const char *name, unsigned n, char *out, size_t size);
 
 struct px_record_line {
@@ -58,14 +59,14 @@ struct px_script {
     char name[256];             /* of the file */
     char module[512], object[512];
 };
-/* Called with each of [console_scripts] and [gui_scripts]; non-zero ends it. 0, -EINVAL (with the line's number), what
- * was returned. */
+/* Called for each entry of [console_scripts] and [gui_scripts]; a non-zero return stops. 0, -EINVAL (with the line's
+ * number), what was returned. */
 typedef int px_script_seen(void *user, const struct px_script *script);
 int px_wheel_scripts(const char *text, size_t length, px_script_seen *seen, void *user, size_t *ret_line);
 void px_wheel_script_write(struct px_buf *out, const struct px_script *script);
-/* What would stand in for the interpreter itself: "python", "python3", "python3.11". */
+/* Whether a script's name would replace the interpreter: "python", "python3", "python3.11". */
 bool px_wheel_is_python(const char *name);
-/* What stands before a Python script so that the python beside it runs it. */
+/* The first lines of a Python script, which start the python next to it. */
 extern const char px_wheel_shebang[];
 
 /* ---- files (wheel_tree.c) ---- */
@@ -78,12 +79,12 @@ struct px_paths {
 /* Every file below dir/below; anything but files and directories is -EINVAL. -errno. */
 int px_wheel_paths_list(int dir, const char *below, struct px_paths *ret_paths);
 void px_wheel_paths_done(struct px_paths *paths);
-/* What is in from/name goes to to/target, directory by directory; nothing is replaced: -EEXIST. from/name is gone
- * afterwards. */
+/* Moves the content of from/name to to/target and merges directories; an existing file is -EEXIST. Removes
+ * from/name. */
 int px_wheel_paths_move(int from, const char *name, int to, const char *target);
-/* The directories of a path, as far as they are not there. -errno. */
+/* Creates the missing directories of a path. -errno. */
 int px_wheel_paths_make(int dir, const char *path);
-/* The whole of a file of at most max bytes; -errno. */
+/* Reads a file of at most max bytes; -errno. */
 int px_wheel_paths_read(int dir, const char *path, size_t max, struct px_buf *out);
-/* A new file. */
+/* Creates a file. */
 int px_wheel_paths_write(int dir, const char *path, const void *data, size_t size, unsigned mode);

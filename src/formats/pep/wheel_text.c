@@ -59,7 +59,7 @@ static int digit_value(char c)
     return found ? (int)(found - digits) : -1;
 }
 
-/* 43 digits of six bits are 32 bytes and two bits that have to be zero. */
+/* 43 base64 digits are 32 bytes and two bits, which must be zero. */
 static int take_hash(const char *text, struct px_oid *ret_oid)
 {
     static const char hex[] = "0123456789abcdef";
@@ -79,7 +79,7 @@ static int take_hash(const char *text, struct px_oid *ret_oid)
     return out == 64 && (bits & 3) == 0 && text[43 + rest] == '\0' && rest <= 1 ? 0 : -EINVAL;
 }
 
-/* A field up to a comma or the end of the line, into out; NULL if it is not one. */
+/* Copies a field up to a comma or the end of the line into out; NULL if it is malformed. */
 static const char *take_field(const char *p, const char *end, char *out, size_t size)
 {
     size_t n = 0;
@@ -210,7 +210,7 @@ void px_wheel_record_write(struct px_buf *out, const char *path, const struct px
 
 /* ---- entry points ---- */
 
-/* Dots between names of Python; letters beyond ASCII are its business. */
+/* Python names separated by dots; characters beyond ASCII are not checked. */
 static bool is_dotted(const char *text)
 {
     bool start = true;
@@ -286,8 +286,8 @@ bool px_wheel_is_python(const char *name)
     return px_starts_with(name, "python") && name[6 + strspn(name + 6, "0123456789.")] == '\0';
 }
 
-/* A shell and Python both read it: the shell as a command, Python as a string. The interpreter is the one beside the
- * name by which the script was called, so that one script serves every environment that links it. */
+/* Read by sh as a command and by Python as a string. sh starts the python in the directory of $0, so that one script
+ * works in every environment that links to it. */
 const char px_wheel_shebang[] = "#!/bin/sh\n'''exec' \"${0%/*}/python\" \"$0\" \"$@\"\n' '''\n";
 
 void px_wheel_script_write(struct px_buf *out, const struct px_script *script)

@@ -147,7 +147,7 @@ static int move_dir(int from, int to, unsigned depth)
     return r;
 }
 
-/* The directories of a path, from the top; their modes are not the caller's umask's business. */
+/* Creates the directories of a path from the top, with modes that do not depend on the umask. */
 int px_wheel_paths_make(int root, const char *path)
 {
     char part[PX_WHEEL_PATH_MAX];

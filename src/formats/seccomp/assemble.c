@@ -17,7 +17,8 @@ enum {
     REACH = UINT8_MAX,          /* of a conditional jump, in instructions */
 };
 
-/* An instruction whose jumps lead to labels. A jump that cannot reach its label gets a long jump behind the instruction. */
+/* An instruction whose jumps have labels as targets. If a target is out of reach, a long jump is placed after the
+ * instruction. */
 struct step {
     uint16_t code;
     uint32_t k;
@@ -88,7 +89,7 @@ static void emit_argument(struct work *w, unsigned argument, bool high)
     emit_load(w, offsetof(struct seccomp_data, args) + argument * sizeof(uint64_t) + (high ? sizeof(uint32_t) : 0));
 }
 
-/* The label of the instruction that gives this answer; it is placed at the end. */
+/* The label of the BPF_RET with this action; it is placed at the end. */
 static int answer(struct work *w, uint32_t action)
 {
     for (int i = 0; i < w->answers; i++)
@@ -200,7 +201,8 @@ static bool is_prefix(const struct px_rule *a, const struct px_rule *b)
     return a->count < b->count && memcmp(a->condition, b->condition, a->count * sizeof a->condition[0]) == 0;
 }
 
-/* A rule that asks less than the one before needs no instructions: how far that one went is its answer. */
+/* If the next rule's conditions are a prefix of this rule's, it needs no instructions: where this rule fails
+ * decides. */
 static void emit_decision(struct work *w, int index)
 {
     const struct px_decision *d = &w->calls->decision[index];
@@ -220,7 +222,7 @@ static void emit_decision(struct work *w, int index)
     }
 }
 
-/* Each decision that looks at arguments and that some number leads to. */
+/* Emits each decision that checks arguments and that some system call uses. */
 static void emit_decisions(struct work *w)
 {
     for (int i = 0; i < w->calls->decisions; i++) {
@@ -260,7 +262,8 @@ static void find_runs(struct work *w)
     }
 }
 
-/* Tells runs from..to apart. A half of one run is the label it leads to; of two larger halves the left one follows at once. */
+/* Emits a binary search over the runs from..to. A half with one run is a jump to its label; a larger left half follows
+ * directly. */
 static void emit_tree(struct work *w, int from, int to)
 {
     if (from == to) {
@@ -320,8 +323,8 @@ static int find_places(struct work *w)
     return at;
 }
 
-/* A long jump more moves all that follows, so that other labels may get out of reach: until nothing changes. Returns the
- * length of the program. */
+/* Adds long jumps until nothing changes: each one moves the code after it, so that other labels may get out of reach.
+ * Returns the length of the program. */
 static int stretch(struct work *w)
 {
     int length = 0;
@@ -343,7 +346,7 @@ static int stretch(struct work *w)
     return length;
 }
 
-/* A jump without a condition from place `at`, or at once the answer it leads to. */
+/* An unconditional jump from `at` to the label, or the BPF_RET at the label itself. */
 static struct sock_filter long_jump(const struct work *w, int at, int label)
 {
     const struct step *to = &w->step[w->label_at[label]];

@@ -1,18 +1,18 @@
 /* seccomp/assemble.h - from decisions about system calls to a BPF program.
  *
- * Why not libseccomp's compiler: it cannot say "every value but these four", and spends an instruction or two on each call
- * where one comparison covers a whole run of neighbours. It serves as the second opinion in the tests.
+ * Why not libseccomp's compiler: it cannot express "every value but these four", and uses one or two instructions
+ *          for each call where one comparison covers a run of adjacent numbers. The tests compare with it.
  *
- * The program: the architecture, then a search tree over runs of numbers with the same decision, then one block for each
- * decision that looks at arguments, then the answers. A foreign architecture is killed whatever the decisions say. x32 numbers
- * need no test of their own: they lie beyond every known number.
+ * The program: the architecture, then a search tree over runs of numbers with the same decision, then one block for
+ * each decision that checks arguments, then the BPF_RETs. A foreign architecture is always killed. x32 numbers need
+ * no test: they are above every known number.
  *
- * When a filter is loaded the kernel follows it for each number to find the calls that are always allowed, so a short way to
- * every number counts, and no argument is loaded before the number is settled. A tree weighted by the length of the runs was
- * tried and saved 3 of 55 us: not worth its code.
+ * When a filter is loaded the kernel runs it for each number to find the calls that are always allowed. So the path
+ * to every number is short, and no argument is loaded before the number is decided. A tree weighted by the length of
+ * the runs was tried and saved 3 of 55 us: not worth its code.
  *
  * Owns:    nothing.
- * Mustn't: need anything but the C library: tools/gen-filter.c is made from it before all else. */
+ * Mustn't: need anything but the C library: tools/gen-filter.c links it and is built first. */
 #pragma once
 
 #include <stdint.h>

@@ -54,7 +54,7 @@ enum class {
 #undef PX_RULE
 #undef PX_OTHERWISE
     CLASS_COUNT,
-    CLASS_OPENAT2 = CLASS_COUNT, /* stands for ALLOW or NOSYS, as the filter says */
+    CLASS_OPENAT2 = CLASS_COUNT, /* ALLOW or NOSYS, depending on the filter */
 };
 
 static const struct px_rule rules[] = {

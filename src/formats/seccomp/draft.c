@@ -141,7 +141,7 @@ static int check_map(const struct px_reader *r, json_t *map)
     return 0;
 }
 
-/* They are checked and mean nothing more: whatever they say, calls of another architecture end the program. */
+/* Architectures are checked and then ignored: calls of another architecture always kill the process. */
 static int read_architectures(const struct px_reader *r, json_t *top)
 {
     json_t *list = NULL, *map = NULL;

@@ -16,8 +16,8 @@ enum {
 };
 
 struct px_draft {
-    uint32_t action;            /* about calls that no rule names */
-    struct px_rule *rule;       /* one without conditions always holds */
+    uint32_t action;            /* for calls that no rule names */
+    struct px_rule *rule;       /* a rule without conditions always matches */
     size_t rules, rules_room;
     struct px_use {
         uint16_t number, rule;
@@ -30,8 +30,8 @@ struct px_draft {
 /* text is a whole file, and a NUL behind it; name is what the user calls it. On failure the draft is empty. */
 int px_draft_read(const char *text, size_t len, const char *name, struct px_draft *ret_draft, struct px_err *e);
 void px_draft_done(struct px_draft *d);
-/* 0 or -ENOMEM. The rule is empty, and good until the next one is added. */
+/* 0 or -ENOMEM. The rule is empty; the pointer is valid until the next call. */
 int px_draft_add_rule(struct px_draft *d, struct px_rule **ret_rule);
 int px_draft_add_use(struct px_draft *d, uint16_t number, uint16_t rule);
-/* Out of memory loses the words, not the count. */
+/* Without memory the text is lost, but the warning is counted. */
 void px_draft_warn(struct px_draft *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

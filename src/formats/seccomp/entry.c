@@ -122,8 +122,8 @@ static int read_condition(const struct px_reader *r, json_t *arg, struct px_cond
     return 0;
 }
 
-/* Two conditions on one argument: runc and crun then take each condition for a rule of its own, because libseccomp cannot have
- * both in one, and so must we. */
+/* Whether two conditions check one argument. runc and crun then make a rule of each condition, because libseccomp does
+ * not accept both in one rule. px does the same. */
 static bool has_doubles(const struct px_condition *conditions, size_t count)
 {
     unsigned seen = 0;
@@ -146,7 +146,7 @@ static int add_rule(const struct px_reader *r, uint32_t action, const struct px_
         return px_reader_no_memory(r);
     rule->action = action;
     for (size_t i = 0; i < count; i++)
-        if (conditions[i].compare != PX_COMPARE_IN || conditions[i].mask != 0)  /* else it always holds */
+        if (conditions[i].compare != PX_COMPARE_IN || conditions[i].mask != 0)  /* otherwise it always matches */
             rule->condition[rule->count++] = conditions[i];
     return 0;
 }
@@ -265,7 +265,7 @@ static bool kernel_is_at_least(uint32_t version)
     return uname(&host) == 0 && parse_version(host.release, &rest) >= version;
 }
 
-/* What a condition on the host says of this one: whether a list was given, and whether this host is in it. */
+/* The result of a condition on the host: whether a list was given, and whether this host is in it. */
 struct fit {
     bool asks_arch, has_arch, asks_caps, asks_kernel, has_kernel;
 };

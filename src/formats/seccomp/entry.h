@@ -1,6 +1,6 @@
 /* seccomp/entry.h - one entry of a profile's list of system calls.
  *
- * Why:     this is where the format's meaning is: actions, comparisons, names, and on which hosts an entry counts.
+ * Why:     it implements the format: actions, comparisons, names, and on which hosts an entry applies.
  * Owns:    nothing; what it reads goes to the reader's draft.
  * Mustn't: decide what two entries about one call mean together. */
 #pragma once

@@ -12,14 +12,14 @@
 #include "seccomp/profile.h"
 #include "seccomp/region.h"
 
-/* A refusal by errno that needs more rules is left to the default, which refuses by a number of its own. */
+/* A refusal by errno that needs more rules than this is left to the default action, whose errno may differ. */
 enum { REFUSALS_MAX = 64 };
 
-/* Calls about which the same is decided. */
+/* Calls with the same decisions. */
 struct group {
     uint16_t own, users;        /* decisions */
     bool plain;                 /* whatever the arguments */
-    bool verbatim;              /* as the profile's own rules say it, to which the floor adds nothing */
+    bool verbatim;              /* printed from the profile's rules: the floor adds nothing */
     uint32_t action;            /* if plain */
 };
 
@@ -36,7 +36,7 @@ struct printer {
 
 /* ---- what is decided ---- */
 
-/* The profile's program is loaded last, so that of two numbers its own counts. */
+/* The profile's program is loaded last, so where both refuse, its errno is returned. */
 static void find_parts(const struct printer *p, const struct group *g, struct px_region_parts *ret_parts)
 {
     px_region_parts_init(ret_parts);
@@ -61,7 +61,7 @@ static bool is_errno(uint32_t action)
     return (action & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO;
 }
 
-/* Whether the default refuses as well, by a number that may be another one. */
+/* Whether the default also refuses; its errno may differ. */
 static bool is_like_default(const struct printer *p, uint32_t action)
 {
     return action == p->otherwise || (is_errno(action) && is_errno(p->otherwise));
@@ -76,7 +76,7 @@ static bool has_equalities_only(const struct px_rule *rule)
     return only;
 }
 
-/* libseccomp is known to go wrong where one of several rules about a call compares by order; such rules are taken apart into
+/* libseccomp is wrong where one of several rules about a call compares by order; such rules are split into
  * equalities. */
 static bool is_verbatim(const struct printer *p, const struct group *g)
 {
@@ -326,8 +326,8 @@ static int print_all(const struct printer *p, enum px_filter filter, const char 
     return err;
 }
 
-/* What becomes of calls that are not in the list: newer ones. A runtime's libseccomp may also be older than our table. ENOSYS
- * lets a C library fall back, but is no answer for a profile that kills. */
+/* The action for calls that are not in the list, such as newer ones; a runtime's libseccomp may also be older than our
+ * table. ENOSYS lets a C library fall back, but it must not replace an action that kills. */
 static uint32_t default_action(const struct px_calls *users)
 {
     return users ? users->decision[users->beyond].otherwise : SECCOMP_RET_ERRNO | ENOSYS;

@@ -2,8 +2,8 @@
  *
  * Why:     people want to see what is in force, and an OCI runtime has to be given the same filter.
  * Owns:    nothing; the caller's writer gets the bytes.
- * Mustn't: print a filter that allows more than the program in force. What the format cannot say is said more strictly, and a
- *          comment tells. */
+ * Mustn't: print a filter that allows more than the program in force. What the format cannot express is printed more
+ *          strictly, with a comment. */
 #pragma once
 
 #include <px/px.h>
@@ -13,7 +13,7 @@
 struct px_json;
 struct px_profile;
 
-/* The filter alone, or with a profile what both together allow (the filter is a floor then). An object named `name`, NULL at
- * the top or in a list. The writer's own errors stay in its buffer. */
+/* Prints the filter, or with a profile what both together allow (the filter is then the floor). The object is the
+ * member `name`; NULL at the top or in a list. The writer's own errors stay in its buffer. */
 int px_profile_print(enum px_filter filter, const struct px_profile *profile, struct px_json *out, const char *name,
                      struct px_err *e);

@@ -29,7 +29,7 @@ struct px_profile {
 
 static const uint32_t NO_SUCH_CALL = SECCOMP_RET_ERRNO | ENOSYS;
 
-/* What px does between loading the filter and running the program, or telling why it could not. */
+/* The calls that px makes between loading the filter and execve, or to report why execve failed. */
 static const int needed[] = {SYS_execve, SYS_exit_group, SYS_rt_sigprocmask, SYS_futex, SYS_faccessat, SYS_clock_gettime};
 
 static bool is_permissive(uint32_t action)
@@ -82,7 +82,7 @@ static int sort_uses(const struct px_draft *d, struct sorted *ret_sorted)
     return 0;
 }
 
-/* Rules about one call in the order in which they count: the strictest first, and of equal ones the first of the file. */
+/* Sorts the rules about one call: the strictest first, equal ones in file order. */
 static size_t order_rules(const struct px_draft *d, const uint16_t *rule, size_t count, uint16_t *out)
 {
     static const uint32_t ranks[] = {SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_KILL_THREAD, SECCOMP_RET_TRAP,
@@ -96,7 +96,7 @@ static size_t order_rules(const struct px_draft *d, const uint16_t *rule, size_t
     return n;
 }
 
-/* A rule without conditions ends the list, and rules before the end that say the same as it are not needed. */
+/* A rule without conditions ends the list. Rules just before it with the same action are dropped. */
 static struct px_decision cut_decision(const struct px_profile *p, size_t count)
 {
     const struct px_rule *rules = p->draft.rule;
@@ -126,7 +126,7 @@ static uint16_t add_decision(struct px_profile *p, struct px_decision d)
     return calls->decisions++;
 }
 
-/* libseccomp forgets the rules with conditions then, whatever they say. */
+/* libseccomp then drops the rules with conditions. */
 static void warn_of_mixture(struct px_profile *p, uint16_t number, const uint16_t *rule, size_t count)
 {
     const struct px_rule *rules = p->draft.rule;
@@ -235,7 +235,7 @@ static int compile(struct px_profile *p, const char *name, struct px_err *e)
 
     p->code = r < 0 ? NULL : calloc(PX_PROGRAM_MAX, sizeof *p->code);
     if (!p->code)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "reading profile '%s'", name);
+        return px_no_memory(e);
     r = px_assemble(&p->calls, p->code, &p->length);
     if (r == -E2BIG) {
         px_fail(e, PX_E_PROFILE, 0, "profile '%s' has too many rules with conditions", name);
@@ -254,14 +254,14 @@ int px_profile_parse(const char *text, size_t len, const char *name, struct px_p
     px_auto(px_profile) struct px_profile *p = calloc(1, sizeof *p);
 
     if (!p)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "reading profile '%s'", name);
+        return px_no_memory(e);
     if (px_draft_read(text, len, name, &p->draft, e) < 0 || compile(p, name, e) < 0)
         return -1;
     *ret_profile = px_take(&p);
     return 0;
 }
 
-/* -errno; without waiting for what is not a file. */
+/* Opens a regular file without blocking on a FIFO. -errno. */
 static int open_file(const char *path)
 {
     px_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -280,7 +280,7 @@ int px_profile_read(const char *path, struct px_profile **ret_profile, struct px
     px_auto_free char *text = malloc(PX_DRAFT_BYTES_MAX + 2);
 
     if (!text)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "reading profile '%s'", path);
+        return px_no_memory(e);
     ssize_t len = fd < 0 ? fd : px_read_full(fd, text, PX_DRAFT_BYTES_MAX + 1);
     if (len < 0 || len > PX_DRAFT_BYTES_MAX) {
         px_fail(e, PX_E_PROFILE, len < 0 ? (int)len : EFBIG, "cannot read profile '%s'", path);

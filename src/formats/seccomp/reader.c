@@ -1,6 +1,5 @@
 #include "seccomp/reader.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,12 +45,12 @@ int px_reader_wrong(const struct px_reader *r, const char *member, const char *f
 
 int px_reader_no_memory(const struct px_reader *r)
 {
-    return px_fail(r->e, PX_E_MEMORY, ENOMEM, "reading profile '%s'", r->name);
+    return px_no_memory(r->e);
 }
 
 /* ---- members ---- */
 
-/* NULL if it is not there; null counts as not there, as writers of the format leave it so. */
+/* NULL if absent; null counts as absent, because writers of the format use it so. */
 static json_t *member_of(json_t *object, const char *name)
 {
     json_t *value = json_object_get(object, name);
@@ -59,7 +58,7 @@ static json_t *member_of(json_t *object, const char *name)
     return json_is_null(value) ? NULL : value;
 }
 
-/* A misspelt member would be a restriction lost: say so. */
+/* Warns of unknown members: a misspelt one would silently drop a restriction. */
 void px_reader_warn_of_others(const struct px_reader *r, json_t *object, const char *const *known)
 {
     const char *name;
@@ -149,7 +148,7 @@ static void list_words(struct px_buf *out, const struct px_word *words)
         (void)px_buf_printf(out, "%s%s", w == words ? "" : ", ", w->name);
 }
 
-/* The word's value, or -1 with an error that lists what there is. */
+/* The word's value, or -1 with an error that lists the valid words. */
 int px_reader_word(const struct px_reader *r, const char *member, const struct px_word *words, const char *name,
                      uint32_t *ret_value)
 {
@@ -180,8 +179,8 @@ static int negative(const struct px_reader *r, const char *text, size_t at)
                    line, at - start + 1);
 }
 
-/* Its numbers have 63 bits and a sign. A number of 64 bits is handed over as the negative one with the same bits, which
- * px_reader_number takes back; so no number of the file may be negative. */
+/* jansson has signed 64-bit numbers. An unsigned 64-bit number is passed as the negative number with the same bits, and
+ * px_reader_number converts it back; so negative numbers in the file are refused. */
 static void add_number(struct px_buf *out, const char *text, size_t len)
 {
     char digits[24];

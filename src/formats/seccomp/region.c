@@ -33,7 +33,7 @@ static void done(struct px_region *r)
     *r = (struct px_region){0};
 }
 
-/* False if no argument is in both. */
+/* The intersection; false if it is empty. */
 static bool meet(const struct px_cube *a, const struct px_cube *b, struct px_cube *ret_both)
 {
     struct px_cube both;
@@ -48,8 +48,8 @@ static bool meet(const struct px_cube *a, const struct px_cube *b, struct px_cub
     return true;
 }
 
-/* What is in a and not in b: for each bit that b asks for and a does not, the part of a in which it is the other way round and
- * the bits before it are as in b. */
+/* The difference a - b: for each bit that b fixes and a does not, the part of a where this bit differs from b and the
+ * earlier bits are as in b. */
 static void add_difference(struct px_region *out, struct px_cube a, const struct px_cube *b)
 {
     struct px_cube both;
@@ -76,7 +76,7 @@ struct piece {
     uint64_t mask, value;
 };
 
-/* The values that differ from this one first in a bit which is 0, or 1, in it: from the highest bit on. */
+/* The values whose first differing bit, from the highest, is 0 (or 1) in `value`. */
 static size_t differing(uint64_t value, bool where_zero, bool where_one, struct piece out[PIECES_MAX])
 {
     size_t count = 0;
@@ -117,7 +117,7 @@ static struct px_cube cube_of(unsigned argument, struct piece piece)
     return cube;
 }
 
-/* Those of a region whose argument is in one of the pieces, which do not overlap. */
+/* The cubes of a region whose argument is in one of the pieces; pieces do not overlap. */
 static void add_inside(struct px_region *out, const struct px_region *r, unsigned argument, const struct piece *piece,
                        size_t pieces)
 {
@@ -131,7 +131,7 @@ static void add_inside(struct px_region *out, const struct px_region *r, unsigne
         }
 }
 
-/* Those whose argument is in none of them. */
+/* The cubes whose argument is in none of the pieces. */
 static void add_outside(struct px_region *out, const struct px_region *r, unsigned argument, const struct piece *piece,
                         size_t pieces)
 {
@@ -155,8 +155,8 @@ static void add_outside(struct px_region *out, const struct px_region *r, unsign
     done(&left);
 }
 
-/* Parts a region by a condition. Values are few and their complements many, so both sides come from the list of values; an
- * order has few pieces on either side. */
+/* Splits a region by a condition. Both sides come from the list of values: a list is short, its complement has many
+ * pieces. An order has few pieces on either side. */
 static void split(const struct px_region *r, const struct px_condition *c, struct px_region *holds, struct px_region *fails)
 {
     bool above = c->compare == PX_COMPARE_GT || c->compare == PX_COMPARE_GE;
@@ -203,7 +203,7 @@ static uint32_t stricter(uint32_t first, uint32_t last)
     return px_action_rank(first) < px_action_rank(last) ? first : last;
 }
 
-/* Takes what the rule answers for out of the region, into its part. */
+/* Moves the arguments that the rule matches from the region to the part of its action. */
 static void take_rule(struct px_region_parts *out, uint32_t action, const struct px_rule *rule, struct px_region *left)
 {
     struct px_region now = *left, fails = {0};
@@ -235,7 +235,7 @@ static bool may_tighten(const struct px_calls *calls, const struct px_decision *
 static void decide_part(struct px_region_parts *out, struct px_part *part, const struct px_calls *calls, const struct px_decision *d)
 {
     if (d->count > 0 && !may_tighten(calls, d, part->action)) {
-        add_part(out, part->action, &part->region);     /* so that refusals are not cut up for nothing */
+        add_part(out, part->action, &part->region);     /* avoids splitting refusals needlessly */
         return;
     }
     for (uint32_t i = 0; i < d->count && out->err == 0; i++)

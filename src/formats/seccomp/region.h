@@ -1,7 +1,8 @@
 /* seccomp/region.h - sets of arguments: exact unions, intersections and differences, for printing a filter.
  *
- * Why:     libseccomp, and so every container runtime, takes alternatives of one comparison for each argument, and for a mask
- *          only equality. "Every value but these four" has to be said as the bits in which a value differs from the four.
+ * Why:     libseccomp, and so every container runtime, takes alternatives of one comparison for each argument, and
+ *          for a mask only equality. "Every value but these four" must be expressed by the bits in which a value
+ *          differs from the four.
  * Owns:    the cubes of a region.
  * Mustn't: grow without bound: PX_REGION_MAX cubes, then -E2BIG. */
 #pragma once
@@ -23,10 +24,10 @@ struct px_cube {
 struct px_region {
     struct px_cube *cube;
     size_t count, room;
-    int err;                    /* 0, -ENOMEM or -E2BIG; then the cubes are not all */
+    int err;                    /* 0, -ENOMEM or -E2BIG; then cubes are missing */
 };
 
-/* The arguments of a call, parted by what becomes of them. */
+/* The arguments of a call, divided by their action. */
 struct px_region_parts {
     struct px_part {
         uint32_t action;
@@ -36,9 +37,9 @@ struct px_region_parts {
     int err;
 };
 
-/* All arguments, and nothing stands against them. */
+/* All arguments, allowed. */
 void px_region_parts_init(struct px_region_parts *parts);
-/* Parts them further by a decision: each argument gets the stricter of its answer so far and the decision's. Parts do not
- * overlap. Where both refuse by an errno and arguments count, the number may be either. */
+/* Divides them further by a decision: each argument gets the stricter of its answer so far and the decision's. Parts do
+ * not overlap. Where both refuse by an errno and arguments count, the number may be either. */
 void px_region_parts_decide(struct px_region_parts *parts, const struct px_calls *calls, const struct px_decision *d);
 void px_region_parts_done(struct px_region_parts *parts);

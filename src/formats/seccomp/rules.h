@@ -1,4 +1,4 @@
-/* seccomp/rules.h - what becomes of each system call, as data: the form between a table or a file and a program or a text.
+/* seccomp/rules.h - the decision about each system call as data, between a table or file and a program or text.
  *
  * Why:     our own filters and a user's profile are compiled and printed by the same code.
  * Owns:    nothing; struct px_calls borrows the rules and their order.
@@ -26,14 +26,14 @@ struct px_condition {
     uint64_t value[PX_VALUES_MAX];
 };
 
-/* Its conditions hold together, and are about different arguments. */
+/* Matches if all conditions do; they are about different arguments. */
 struct px_rule {
     uint32_t action;            /* SECCOMP_RET_*, with its data */
     uint8_t count;
     struct px_condition condition[PX_ARGUMENTS];
 };
 
-/* The first rule that holds decides, else `otherwise` does. A rule in a decision has conditions. */
+/* The first rule that matches decides, else `otherwise`. Every rule in a decision has conditions. */
 struct px_decision {
     uint32_t otherwise;
     uint32_t first, count;      /* in px_calls.order */
@@ -55,7 +55,7 @@ static inline const struct px_rule *px_calls_rule(const struct px_calls *calls, 
     return &calls->rules[calls->order ? calls->order[d->first + i] : d->first + i];
 }
 
-/* Actions from the strictest on: the smaller the stricter, as the kernel compares them when several filters answer. */
+/* Orders actions: a smaller value is stricter, as the kernel compares the results of several filters. */
 static inline int32_t px_action_rank(uint32_t action)
 {
     return (int32_t)(action & 0xffff0000u);

@@ -1,6 +1,6 @@
-/* seccomp/test_oracle.h - two second opinions on what a profile means: a plain reading of it, and libseccomp.
+/* seccomp/test_oracle.h - two independent readings of a profile: a plain interpreter, and libseccomp.
  *
- * Why:     the compiler and the printer must agree with somebody who has none of their code.
+ * Why:     the compiler and the printer are compared with code that shares nothing with them.
  * Owns:    what struct oracle holds, until oracle_done.
  * Mustn't: be linked into the product, or use the tables in data/: names are libseccomp's. */
 #pragma once
@@ -30,7 +30,7 @@ struct oracle_rule {
     bool about[ORACLE_CALLS];
     uint32_t action;
     unsigned conditions;
-    bool any;                   /* one condition will do: two are about the same argument */
+    bool any;                   /* any one condition suffices: two are about the same argument */
     struct oracle_condition condition[ORACLE_ARGS];
 };
 
@@ -85,7 +85,7 @@ static inline bool oracle_lists(const json_t *object, const char *member, const 
     return false;
 }
 
-/* For this architecture, without capabilities. Every minKernel in the samples is met or absurd. */
+/* For this architecture, without capabilities. Every minKernel in the samples is either met or impossibly high. */
 static inline bool oracle_applies(const json_t *entry)
 {
     const json_t *in = json_object_get(entry, "includes"), *out = json_object_get(entry, "excludes");
@@ -170,9 +170,9 @@ static inline json_t *oracle_load(const char *text)
 
 /* ---- libseccomp, as runc and crun use it ---- */
 
-/* Whether libseccomp can be asked about a call. 2.5.4 goes wrong, or does not come to an end, where one of several rules
- * about it compares by order: [a1 <= 1] or [a1 < 0x100000001] does not let 0x4000001 through. One rule, or any number of
- * equalities, it gets right; but where rules with different actions overlap, its answer is a matter of order. */
+/* Whether libseccomp can be asked about a call. 2.5.4 is wrong, or never returns, where one of several rules about it
+ * compares by order: [a1 <= 1] or [a1 < 0x100000001] does not let 0x4000001 through. It is right for one rule or any
+ * number of equalities; but where rules with different actions overlap, its answer depends on their order. */
 static inline bool oracle_is_reliable(const struct oracle *o, int number)
 {
     uint32_t action = 0;
@@ -408,7 +408,7 @@ static inline void oracle_add_conditions(struct px_buf *out, unsigned max, uint6
 
     px_buf_puts(out, "'args': [");
     for (unsigned i = 0; i < count; i++) {
-        unsigned index = oracle_random(state) % 24 == 0 ? first : (first + i) % 6;      /* seldom the same one twice */
+        unsigned index = oracle_random(state) % 24 == 0 ? first : (first + i) % 6;      /* rarely the same one twice */
         px_buf_printf(out, "%s{'index': %u, 'value': %llu, 'valueTwo': %llu, 'op': 'SCMP_CMP_%s'}", i ? ", " : "",
                       index, (unsigned long long)oracle_edge(state), (unsigned long long)oracle_edge(state),
                       ops[oracle_random(state) % ORACLE_COUNT(ops)]);
@@ -416,7 +416,7 @@ static inline void oracle_add_conditions(struct px_buf *out, unsigned max, uint6
     px_buf_puts(out, "]");
 }
 
-/* Of at most so many entries, each with at most so many conditions. */
+/* A random profile with at most `entries_max` entries of at most `conditions_max` conditions. */
 static inline void oracle_profile(struct px_buf *out, unsigned entries_max, unsigned conditions_max, uint64_t *state)
 {
     static const char *const actions[] = {"ALLOW", "ERRNO", "KILL", "KILL_PROCESS", "TRAP", "LOG", "ALLOW", "ERRNO"};

@@ -1,4 +1,4 @@
-/* What is printed allows exactly what the program allows: read back by us, and compiled by libseccomp as a runtime would. */
+/* The printed filter allows exactly what the program allows: it is read back by px, and compiled by libseccomp. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -37,7 +37,7 @@ static uint32_t answer(const struct px_profile *p, const struct seccomp_data *da
     return out.action;
 }
 
-/* What the kernel would say to both programs. */
+/* The kernel's result for both programs. */
 static uint32_t effective(const struct views *v, const struct seccomp_data *data)
 {
     uint16_t len = 0;
@@ -179,7 +179,7 @@ TEST_DEADLINE(print_random_profiles_with_the_floor, 120)
         printed += check_views(PX_FILTER_FLOOR_WORKSPACE, p, 8, &state);
         px_profile_free(p);
     }
-    if (printed < 20)           /* a third of them, or the test shows little */
+    if (printed < 20)           /* at least a third, or the test checks too little */
         FAIL("only %d were printed", printed);
 }
 

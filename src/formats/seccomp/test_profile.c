@@ -1,4 +1,4 @@
-/* A user's profile: what it means, what is wrong with it, and what the kernel makes of its program together with the floor. */
+/* A user's profile: its meaning, its errors, and what the kernel does with its program and the floor. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -74,7 +74,7 @@ static uint32_t verdict(const struct px_profile *p, int number, uint64_t a, uint
 
 /* ---- what it means ---- */
 
-/* libseccomp does not know calls that are ENOSYS because the profile is older than they. */
+/* Calls newer than the profile are ENOSYS in px but not in libseccomp: for these px must be at least as strict. */
 static void check_libseccomp(const struct oracle *o, const struct seccomp_data *data, uint32_t action)
 {
     struct px_bpf_outcome theirs = px_bpf_run(o->code, o->length, data);
@@ -173,7 +173,7 @@ TEST(profile_newer_calls_do_not_exist_unless_it_kills)
     px_profile_free(p);
 }
 
-/* Ours is the stricter reading of both. */
+/* px takes the stricter of the two readings. */
 TEST(profile_mixed_rules_take_the_stricter_answer_and_warn)
 {
     struct px_profile *p = parsed("{'defaultAction': 'SCMP_ACT_ALLOW', 'syscalls': ["
@@ -388,7 +388,7 @@ TEST(profile_errors_list_the_words_there_are)
     struct px_err e = {0};
     const char *text = "{'defaultAction': 'ALLOW\x1b[2J'}";
 
-    ASSERT_EQ(parse_error(text, &e), -1);     /* a control byte is no JSON */
+    ASSERT_EQ(parse_error(text, &e), -1);     /* JSON does not allow control bytes */
     text = "{'defaultAction': 'ALLOW\\u001b[2J'}";
     ASSERT_EQ(parse_error(text, &e), -1);
     ASSERT(strstr(e.what, "\x1b") == NULL);
@@ -490,7 +490,7 @@ TEST(profile_warnings_are_bounded_and_harmless)
     px_profile_free(p);
 }
 
-/* libseccomp has all these names, and none of them on this architecture. */
+/* libseccomp knows all these names, but none exists on this architecture. */
 TEST(profile_calls_of_other_architectures_are_such)
 {
     static const char *const names[] = {
@@ -574,8 +574,8 @@ TEST(profile_survives_the_lack_of_memory)
 /* ---- the kernel ---- */
 
 struct end {
-    long value;                 /* what the call returned, if it did */
-    int signal;                 /* what killed it, or 0 */
+    long value;                 /* the call's return value, if it returned */
+    int signal;                 /* the signal that killed it, or 0 */
 };
 
 /* The floor and the profile are loaded in a child, which then makes one call. */

@@ -1,4 +1,4 @@
-/* Blobs: tmp/NAME/blob, written and hashed in one pass, becomes blobs/sha256/HEX. */
+/* Blobs: writes and hashes tmp/NAME/blob in one pass, then renames it to blobs/sha256/HEX. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct px_blob_writer {
     int fd;
     uint64_t size, max;
     struct px_hash hash;
-    bool foreign;               /* somebody else writes too: what was hashed on the way does not count */
+    bool foreign;               /* others write through the descriptor: hash the whole file at the end */
 };
 
 /* ---- reading ---- */
@@ -135,7 +135,7 @@ int px_blob_begin(struct px_store *store, uint64_t max, struct px_blob_writer **
     struct px_blob_writer *w = calloc(1, sizeof *w);
 
     if (!w)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "writing a blob");
+        return px_no_memory(e);
     *w = (struct px_blob_writer){.store = store, .tmp.fd = -EBADF, .fd = -EBADF, .max = max};
     if (px_store_tmp_make(store, &w->tmp, e) < 0) {
         px_blob_drop(w);
@@ -176,7 +176,7 @@ int px_blob_writer_fd(struct px_blob_writer *w)
     return w->fd;
 }
 
-/* What it is called, and that it is on the disk. An fsync that failed is final: the kernel forgets what it could
+/* Computes the blob's id and fsyncs the file. A failed fsync is not retried: the kernel drops the pages that it could
  * not write. */
 static int finish(struct px_blob_writer *w, struct px_oid *ret_oid, struct px_err *e)
 {
@@ -195,7 +195,7 @@ static int finish(struct px_blob_writer *w, struct px_oid *ret_oid, struct px_er
     return 0;
 }
 
-/* Under the guard, so that GC sees either no blob or one that is in use. 1: there is one. */
+/* Renames under the guard, so that GC sees either no blob or one in use. 1: the blob exists already. */
 static int show(struct px_blob_writer *w, const struct px_oid *oid, struct px_err *e)
 {
     px_auto_fd int guard = px_store_guard_take(w->store, false, e);
@@ -208,7 +208,8 @@ static int show(struct px_blob_writer *w, const struct px_oid *oid, struct px_er
     return r < 0 ? px_fail(e, PX_E_STORE_WRITE, r, "cannot store blob %s", oid->hex) : 0;
 }
 
-/* What was there first is used if it is what it is called, and else makes room. */
+/* Keeps an existing blob if its content matches its name; otherwise px_blob_verify moves it away and this one is
+ * stored. */
 static int publish(struct px_blob_writer *w, const struct px_oid *oid, struct px_err *e)
 {
     struct px_err old = {0};

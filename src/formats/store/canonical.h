@@ -1,8 +1,8 @@
-/* store/canonical.h - JSON that is identity: one value, one sequence of bytes.
+/* store/canonical.h - canonical JSON: one value has one sequence of bytes.
  *
  *     keys sorted by code point, no blanks, whole numbers within 2^53-1 only, strings as base/json.h writes them
  *
- * Why:     ids are hashes of these bytes; they must not depend on a library's version or on who wrote the text first.
+ * Why:     ids are hashes of these bytes; they must not depend on a library's version or on the form of the input.
  * Owns:    nothing.
  * Mustn't: accept what two readers could read differently: reals, huge numbers. (store/document.h reads.) */
 #pragma once

@@ -1,4 +1,4 @@
-/* Every byte read again, and how much there is. */
+/* Hashes everything in the store again, and counts it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static int verify_blob(void *user, const char *name)
     if (px_blob_verify(c->store, &oid, &e) < 0) {
         if (px_store_lacks(&e))
             return e.sys ? -e.sys : -ENOMEM;
-        if (e.sys != ENOENT)    /* it was collected while we looked */
+        if (e.sys != ENOENT)    /* GC removed it meanwhile */
             tell(c, "%s %s is not what it is called", "blob", name);
         return 0;
     }
@@ -79,12 +79,12 @@ static int verify_tree(void *user, const char *name)
         return e.sys ? -e.sys : -ENOMEM;
     if (r == 0)
         count(c, &c->out->trees, bytes);
-    if (r == 2)                 /* 1: it was removed while we looked */
+    if (r == 2)                 /* 1: it was removed meanwhile */
         tell(c, "%s %s is not what was stored", "tree", name);
     return 0;
 }
 
-/* A record is told of and left: without it, what it refers to would be collected. */
+/* A broken record is reported but not removed: without it GC would remove what it refers to. */
 static int verify_record(void *user, enum px_record_kind kind, const struct px_oid *id)
 {
     struct check *c = user;

@@ -1,11 +1,10 @@
 #include "store/document.h"
 
-#include <errno.h>
 
 #include "base/err.h"
 
-/* What the library does not bound: how deep and how many. Strings are skipped; whether the text is JSON at all is the
- * library's to say, and for what is not, any answer here will do. */
+/* Bounds the depth and the number of values, which jansson does not. Strings are skipped. For text that is not JSON the
+ * result does not matter: jansson refuses it later. */
 static const char *too_large(const char *text, size_t len)
 {
     unsigned depth = 0, values = 0;
@@ -37,8 +36,8 @@ int px_document_read(const char *text, size_t len, const char *what, int code, j
         return px_why(e, "%s", reason);
     }
     json_t *document = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
-    if (!document && json_error_code(&error) == json_error_out_of_memory)        /* says nothing about the text */
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "reading %s", what);
+    if (!document && json_error_code(&error) == json_error_out_of_memory)        /* not an error of the text */
+        return px_no_memory(e);
     if (!document) {
         (void)px_fail(e, (enum px_code)code, 0, "%s cannot be read", what);
         return px_why(e, "It is not JSON: line %d, column %d: %.100s.", error.line, error.column, error.text);

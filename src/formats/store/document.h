@@ -15,12 +15,11 @@ struct px_err;
 
 enum { PX_DOCUMENT_DEPTH_MAX = 64, PX_DOCUMENT_VALUES_MAX = 1 << 18 };
 
-/* what: "the manifest", for the error; code: an enum px_code, of the error. The document is an object or a list. */
+/* what ("the manifest") and code (enum px_code) are for the error. The document is an object or an array. */
 int px_document_read(const char *text, size_t len, const char *what, int code, json_t **ret_document, struct px_err *e);
-/* The text of a member, or NULL if it is not there or not a text; its length is strlen: a NUL inside is refused by
- * the reader. */
+/* The string of a member, or NULL if it is absent or not a string. It has no NUL inside: the reader refuses those. */
 const char *px_document_text(const json_t *object, const char *name);
-/* A whole number from 0 to max: 1; 0 if it is not there; -1 if it is anything else. */
+/* 1: an integer from 0 to max; 0: absent; -1: anything else. */
 int px_document_number(const json_t *object, const char *name, uint64_t max, uint64_t *ret_number);
 
 void px_document_freep(json_t **document);

@@ -1,6 +1,6 @@
-/* store/fixture.h - what the tests of the store share: a store in the test's own directory, and things to put there.
+/* store/fixture.h - what the tests of the store share: a store in the test's own directory, and sample content.
  *
- * Why:     each test says what it is about and nothing else.
+ * Why:     keeps the tests short.
  * Owns:    nothing.
  * Mustn't: be linked into the product. */
 #pragma once
@@ -22,7 +22,7 @@
 #include "harness/test.h"
 #include "store/store.h"
 
-/* A disk that others keep busy takes its time. */
+/* A busy disk is slow. */
 #define STORE_TEST(name) TEST_DEADLINE(name, 180)
 
 /* The store in the directory that px_test_dir made last. */
@@ -60,7 +60,7 @@ static inline void write_text(int dir, const char *name, const char *text)
     ASSERT_OK(px_write_full(fd, text, strlen(text)));
 }
 
-/* In memory that the next call uses again. */
+/* Returns static memory that the next call overwrites. */
 static inline const char *file_text(int dir, const char *name)
 {
     static char text[4096];
@@ -138,7 +138,7 @@ static inline void put_record(struct px_store *store, enum px_record_kind kind, 
     ASSERT_PX(px_record_put(store, kind, id, json, &e), e);
 }
 
-/* Waits for a child that has to end well. */
+/* Waits for a child, which must exit with 0. */
 static inline void reap(pid_t pid)
 {
     int status = -1;

@@ -1,9 +1,9 @@
 /* Removing what nothing refers to.
  *
- * (1) Everything is decided under the guard, exclusive: nobody is between finding something and saying that he uses it.
+ * (1) GC decides under the exclusive guard: no other process is between finding an object and recording its use.
  * (2) If any root cannot be read, nothing is removed.
- * (3) Records go before what they refer to, and are gone on the disk before that follows.
- * (4) What goes is renamed away, which needs no room on the disk, and deleted when the guard is given back. */
+ * (3) Records are removed, and the removal is fsynced, before the objects that they refer to.
+ * (4) Objects are renamed to trash/, which needs no free space, and deleted after the guard is released. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ struct victim {
     uint64_t bytes;
 };
 
-/* One thing that a record needs, and how many do. */
+/* An object that records need, and how many records do. */
 struct object {
     uint64_t count, bytes;
 };
@@ -186,13 +186,13 @@ static int look_at(void *user, const char *name)
     struct look *l = user;
     struct px_oid oid;
 
-    if (px_hash_oid_parse(name, false, &oid) < 0)    /* not ours to judge */
+    if (px_hash_oid_parse(name, false, &oid) < 0)    /* not made by px: leave it */
         return 0;
     const struct object *object = object_of(l->c, l->use, &oid);
     return object && object->count > 0 ? 0 : add_victim(l->c, l->use, &oid);
 }
 
-/* Records first, then by kind and name: a dry run and a real one say the same. */
+/* Sorts records first, then by kind and name, so that a dry run and a real one report the same order. */
 static int compare_victims(const void *a, const void *b)
 {
     const struct victim *x = a, *y = b;
@@ -257,12 +257,12 @@ static int empty_one(void *user, const char *name)
     const struct emptied *emptied = user;
 
     if (emptied->place == PX_PLACE_SEEN && px_starts_with(name, PX_NOTE_PREFIX))
-        return 0;               /* of an archive, and not of the store */
+        return 0;               /* of an archive, not of the store */
     (void)px_store_trash(emptied->store, emptied->place, name);
     return 0;
 }
 
-/* What nobody would miss: names that lead nowhere, leases and locks of the dead. */
+/* Removes names without a record, and the leases and locks of dead processes. */
 static void tidy(struct collection *c)
 {
     const struct px_gc_roots *roots = &c->roots;
@@ -317,7 +317,7 @@ static int under_guard(struct collection *c, struct px_err *e)
 
     if (guard < 0)
         return -1;
-    px_lease_session_forget(c->store);        /* whoever collects is not in the middle of anything */
+    px_lease_session_forget(c->store);        /* GC itself uses no object now */
     if (px_gc_roots(c->store, c->gc, &c->roots, e) < 0)
         return -1;
     int r = choose(c);

@@ -1,4 +1,4 @@
-/* Roots: records, their names, and leases that somebody holds. */
+/* Roots: records, their names, and held leases. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -20,12 +20,7 @@ struct look {
     struct px_err *e;
 };
 
-static int no_memory(struct px_err *e)
-{
-    return px_fail(e, PX_E_MEMORY, ENOMEM, "looking for what is needed");
-}
-
-/* A list that grows; NULL if it cannot. */
+/* Grows a list; NULL without memory. */
 static void *one_more(void *items, size_t count, size_t *room, size_t size)
 {
     if (count < *room)
@@ -44,10 +39,10 @@ static int add_gone(struct look *l, const char *name)
     void *grown = one_more(roots->gone, roots->gone_count, &roots->gone_room, sizeof *roots->gone);
 
     if (!grown)
-        return no_memory(l->e);
+        return px_no_memory(l->e);
     roots->gone = grown;
     roots->gone[roots->gone_count] = strdup(name);
-    return roots->gone[roots->gone_count] ? (roots->gone_count++, 0) : no_memory(l->e);
+    return roots->gone[roots->gone_count] ? (roots->gone_count++, 0) : px_no_memory(l->e);
 }
 
 static int look_at_name(void *user, const char *file)
@@ -60,7 +55,7 @@ static int look_at_name(void *user, const char *file)
     if (px_hash_oid_parse(file, false, &oid) < 0)
         return px_fail(l->e, PX_E_RECORD, 0, "'%.80s' in '%s/names' is not a name", file, l->store->path);
     int r = px_name_read(l->store, file, &named, l->e);
-    if (r != 0)                 /* 1: a name is taken away without the guard */
+    if (r != 0)                 /* 1: names can be removed without the guard */
         return r < 0 ? -1 : 0;
     enum px_use use = (enum px_use)(PX_USE_BASE + (int)named.kind);
     bool lost =
@@ -69,7 +64,7 @@ static int look_at_name(void *user, const char *file)
     if (gone && add_gone(l, named.name) < 0)
         return -1;
     r = lost || gone ? px_lease_used_add(&l->roots->lost_names, use, &oid) : px_lease_used_add(&l->roots->named, use, &named.id);
-    return r < 0 ? no_memory(l->e) : 0;
+    return r < 0 ? px_no_memory(l->e) : 0;
 }
 
 /* ---- leases ---- */
@@ -80,9 +75,9 @@ static int add_dead(struct look *l, const char *name)
     void *grown = one_more(roots->dead_leases, roots->dead_count, &roots->dead_room, sizeof *roots->dead_leases);
 
     if (!grown)
-        return no_memory(l->e);
+        return px_no_memory(l->e);
     roots->dead_leases = grown;
-    if (px_fmt(roots->dead_leases[roots->dead_count], PX_RANDOM_NAME, "%s", name) >= 0) /* else it is not one of ours */
+    if (px_fmt(roots->dead_leases[roots->dead_count], PX_RANDOM_NAME, "%s", name) >= 0) /* longer: not px's */
         roots->dead_count++;
     return 0;
 }
@@ -93,7 +88,7 @@ static int look_at_lease(void *user, const char *name)
     px_auto_buf struct px_buf text = PX_BUF(64 << 20);
     px_auto_fd int fd = px_store_open_own(l->store->place[PX_PLACE_LEASES], name, O_RDONLY);
 
-    if (fd == -ENOENT)          /* given back without the guard: whoever held it needs it no more */
+    if (fd == -ENOENT)          /* released meanwhile, which needs no guard */
         return 0;
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
         return add_dead(l, name);
@@ -137,7 +132,7 @@ int px_store_in_use(struct px_store *store, const struct px_oid *object, struct 
 
 /* ---- records ---- */
 
-/* It is not that something is missing here: nobody can read it, and nobody can use what it stands for. */
+/* Whether the record itself is broken, so that nobody can use it. A lack of memory or descriptors here is not that. */
 static bool is_none(const struct px_err *e)
 {
     static const int wrong[] = {0, ENOENT, ENOTDIR, EINVAL, EFBIG, ELOOP};
@@ -178,7 +173,7 @@ static int look_at_record(void *user, enum px_record_kind kind, const struct px_
     void *grown = one_more(roots->records, roots->count, &roots->room, sizeof *roots->records);
 
     if (!grown)
-        return no_memory(l->e);
+        return px_no_memory(l->e);
     roots->records = grown;
     int r = px_record_refs(l->store, kind, id, &record.refs, l->e);
     bool none = r < 0 && l->gc->unnamed && is_none(l->e);

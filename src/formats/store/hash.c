@@ -1,5 +1,5 @@
-/* The functions of sha256 alone: the library's general ones (EVP) read its configuration and fill its tables first, which
- * takes a millisecond of every start. */
+/* Uses the SHA256_* functions: EVP reads OpenSSL's configuration and fills its tables first, which adds a millisecond
+ * to every start. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "store/hash.h"
 
@@ -38,7 +38,7 @@ int px_hash_end(struct px_hash *h, struct px_oid *ret_oid)
 
     px_hash_drop(h);
     if (!good)
-        return -ENOMEM;         /* nothing else can go wrong in there */
+        return -ENOMEM;         /* the only failure of these functions */
     for (size_t i = 0; i < DIGEST_BYTES; i++) {
         ret_oid->hex[2 * i] = digits[digest[i] >> 4];
         ret_oid->hex[2 * i + 1] = digits[digest[i] & 15];
@@ -56,7 +56,7 @@ int px_hash_bytes(const void *data, size_t size, struct px_oid *ret_oid)
     return px_hash_end(&h, ret_oid);
 }
 
-/* By offset, so that whoever shares the descriptor keeps his place. */
+/* Uses pread: the descriptor's file offset may be shared. */
 int px_hash_fd(int fd, uint64_t max, struct px_oid *ret_oid, uint64_t *ret_size)
 {
     char chunk[CHUNK];

@@ -1,6 +1,6 @@
-/* store/hash.h - sha256 as a stream, and the 64 hexadecimal digits by which everything in the store is called.
+/* store/hash.h - sha256 as a stream, and its 64 hexadecimal digits, the names of everything in the store.
  *
- * Why:     one crypto library, behind one small interface; the core of px has none.
+ * Why:     hides the crypto library behind a small interface; the core does not link it.
  * Owns:    the library's context.
  * Mustn't: be used in a child between clone and exec. */
 #pragma once
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What something is called: lower-case hexadecimal sha256 with its NUL. "" is no id. */
+/* An id: lower-case hexadecimal sha256 with its NUL. "" is not an id. */
 struct px_oid {
     char hex[65];
 };
@@ -21,11 +21,11 @@ struct px_hash {
 void px_hash_begin(struct px_hash *h);
 void px_hash_add(struct px_hash *h, const void *data, size_t size);
 int px_hash_end(struct px_hash *h, struct px_oid *ret_oid);             /* frees the context; 0 or -errno */
-void px_hash_drop(struct px_hash *h);                                   /* the same without an answer; fine after end */
+void px_hash_drop(struct px_hash *h);                                   /* frees without a result; allowed after end */
 int px_hash_bytes(const void *data, size_t size, struct px_oid *ret_oid);
 /* The whole file from its start, at most max bytes (-EFBIG), with its length. */
 int px_hash_fd(int fd, uint64_t max, struct px_oid *ret_oid, uint64_t *ret_size);
 
-/* Exactly 64 digits 0-9a-f; with `prefix`, after "sha256:". -EINVAL else: nothing else ever becomes a file name. */
+/* Exactly 64 digits 0-9a-f; with `prefix`, after "sha256:". otherwise -EINVAL. Nothing else becomes a file name. */
 int px_hash_oid_parse(const char *text, bool prefix, struct px_oid *ret_oid);
 bool px_hash_oid_equal(const struct px_oid *a, const struct px_oid *b);

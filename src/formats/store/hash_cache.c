@@ -1,5 +1,5 @@
-/* What files of the caller hashed to: seen/HASH of device and inode, one line. It only saves work: what cannot be
- * read is not there. */
+/* The cached hashes of the caller's files: seen/HASH of device and inode, one line. It is only a cache: an entry that
+ * cannot be read is ignored. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,8 +15,8 @@
 #include "base/text.h"
 #include "store/store_internal.h"
 
-/* A file can change twice within one tick of the clock that stamps it. What was stamped so recently is not
- * remembered: the next change might leave the same stamp. */
+/* A file can change twice within one tick of the file system's clock. A file with such a recent time is not cached: the
+ * next change could leave the same time. */
 enum { SETTLED_SEC = 2, TRIES = 4 };
 
 static bool same(const struct stat *a, const struct stat *b)
@@ -68,7 +68,7 @@ static bool recall(const struct px_store *store, const struct stat *st, struct p
     return px_hash_oid_parse(oid, false, ret_oid) == 0;
 }
 
-/* Not synced: after a power cut it is whole, or not understood. */
+/* Not fsynced: after a power failure the entry is complete, or cannot be parsed and is ignored. */
 static void remember(const struct px_store *store, const struct stat *st, const struct px_oid *oid)
 {
     px_auto_buf struct px_buf text = PX_BUF(1024);

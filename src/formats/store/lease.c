@@ -1,11 +1,11 @@
-/* Who uses what: a text file that names it, with a shared flock for as long as it counts.
+/* A lease is a text file that lists objects in use, with a shared flock while it is held.
  *
  *     px-lease 1
  *     tree 64 digits
  *
- * (1) A lease is made, locked and added to under the guard, shared. GC looks under the guard, exclusive: it sees whole
- *     lines, and none that is not locked yet.
- * (2) A lease that can be locked is nobody's, whatever it says and however old it is. */
+ * (1) A lease is made, locked and added to under the guard, shared. GC looks under the guard, exclusive: it sees
+ *     whole lines, and none that is not locked yet.
+ * (2) A lease that can be locked exclusively has no holder, whatever its content and age. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static int compare(enum px_use use, const struct px_oid *oid, const struct px_us
     return use != other->use ? (int)use - (int)other->use : strcmp(oid->hex, other->oid.hex);
 }
 
-/* Where it is or would be. */
+/* The index of the entry, or where to insert it. */
 static size_t position(const struct px_used_list *list, enum px_use use, const struct px_oid *oid)
 {
     size_t low = 0, high = list->count;
@@ -134,7 +134,8 @@ static int new_file(const struct px_store *store, const char *text, size_t len, 
 
     px_store_random_name(name);
     px_auto_fd int fd = (int)px_sys(SYS_openat, dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int r = fd < 0 ? fd : px_store_flock_until(fd, LOCK_SH, px_now_nsec() + LOCK_NSEC_MAX);  /* somebody may just try it */
+    /* another process may be testing the lock */
+    int r = fd < 0 ? fd : px_store_flock_until(fd, LOCK_SH, px_now_nsec() + LOCK_NSEC_MAX);
     if (r >= 0)
         r = px_write_full(fd, text, len);
     if (r < 0) {
@@ -156,7 +157,7 @@ static int append(struct px_store *store, const char *text, size_t len, struct p
         ssize_t n = pwrite(store->session, text + done, len - done, store->session_size + (off_t)done);
         if (n < 0 && errno != EINTR) {
             int err = errno;
-            (void)!ftruncate(store->session, store->session_size);      /* half a line would stop every GC */
+            (void)!ftruncate(store->session, store->session_size);      /* a partial line would make every GC fail */
             return px_fail(e, PX_E_STORE_WRITE, err, "cannot write '%s/leases'", store->path);
         }
         done += n > 0 ? (size_t)n : 0;
@@ -178,10 +179,10 @@ int px_lease_session_keep(struct px_store *store, enum px_use use, const struct 
     }
     add_line(&line, use, oid);
     if (line.err < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "keeping %s", oid->hex);
+        return px_no_memory(e);
     if (append(store, line.data, line.len, e) < 0)
         return -1;
-    (void)px_lease_used_add(&store->kept, use, oid);          /* only saves the line next time */
+    (void)px_lease_used_add(&store->kept, use, oid);          /* only avoids a second line */
     return 0;
 }
 
@@ -214,7 +215,7 @@ static int missing(const char *word, const struct px_oid *oid, struct px_err *e)
     return px_fail(e, PX_E_OBJECT, 0, "%s %s is not in the store", word, oid->hex);
 }
 
-/* When something was last used is only for choosing what to remove first. */
+/* The time of the last use only decides what GC removes first. */
 static void touch(const struct px_store *store, const struct px_oid *tree)
 {
     char path[80];
@@ -262,7 +263,7 @@ int px_lease_take(struct px_store *store, const struct px_oid *trees, size_t tre
         add_line(&text, PX_USE_BLOB, &blobs[i]);
     if (!lease || text.err < 0) {
         free(lease);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "taking a lease");
+        return px_no_memory(e);
     }
     *lease = (struct px_lease){.dir = -EBADF, .fd = -EBADF};
     px_auto_fd int guard = px_store_guard_take(store, false, e);
@@ -279,7 +280,7 @@ int px_lease_take(struct px_store *store, const struct px_oid *trees, size_t tre
     return -1;
 }
 
-/* Somebody it was passed on to may go on using it: then the file stays, and its lock with it. */
+/* A process that received the descriptor may still hold the lock: then the file stays. */
 void px_lease_drop(struct px_lease *lease)
 {
     if (!lease)

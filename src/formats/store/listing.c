@@ -1,7 +1,7 @@
-/* A directory in normal form, as bytes to hash. Every entry is reached by its path from the top, no link followed:
- * two descriptors at any depth. A directory's own line comes before what is in it, but "a-b" comes between "a" and
- * "a/b"; so each directory is put twice among its neighbours, as "a" and as "a/", and the second is where its
- * contents are. */
+/* Writes a directory in normal form, as bytes to hash. Every entry is opened by its path from the top without following
+ * links, so two descriptors suffice at any depth. A directory's own line comes before what is in it, but "a-b" comes
+ * between "a" and "a/b"; so each directory is sorted in twice, as "a" and as "a/"; its contents are listed at the
+ * second. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ enum { NAMES_MAX = 4 << 20, LINE_MAX_BYTES = 64 << 10 };
 /* One directory: its names in order. */
 struct level {
     struct level *up;
-    char **names;               /* a trailing '/' says: what is in it, now */
+    char **names;               /* a trailing '/' means: list its contents now */
     size_t count, room, at;
     size_t path_len;            /* of the path up to and with this directory's '/' */
 };
@@ -181,7 +181,7 @@ static int grow_firsts(struct walk *w)
     return 0;
 }
 
-/* The path it was listed under, or NULL (also after an error): this is the first. */
+/* The path under which this inode was listed; NULL if this is the first, or after an error. */
 static const char *seen_as(struct walk *w, const struct stat *st, int *ret_err)
 {
     if (st->st_nlink < 2)
@@ -213,7 +213,8 @@ static bool is_utf8(const char *text)
     return n > 0;
 }
 
-/* JSON has no bytes: what is not UTF-8 is written as digits, under another name, so that no two trees look alike. */
+/* JSON has no byte strings: a name that is not UTF-8 is written in hexadecimal in another member, so that different
+ * trees give different listings. */
 static void add_text(struct px_json *j, const char *name, const char *hex_name, const char *text)
 {
     px_auto_buf struct px_buf hex = PX_BUF(2 * PATH_MAX + 1);
@@ -324,7 +325,7 @@ static int add_dir(struct walk *w, const struct stat *st)
     return settle(w, fd, st) < 0 ? -1 : add_entry(w, st, &(struct entry){.type = "dir"});
 }
 
-/* A file or directory that even its owner may not open: normal form gives him the right to. */
+/* Adds the owner's permissions that normal form requires, where the owner could not open the entry. */
 static int make_readable(struct walk *w, int fd, const struct stat *st)
 {
     if (!w->settle || S_ISLNK(st->st_mode) || (st->st_mode & 0700) >= (S_ISDIR(st->st_mode) ? 0700u : 0400u))
@@ -395,7 +396,7 @@ int px_listing_make(int dirfd, bool settle_modes, struct px_buf *out, struct px_
     int r = 0;
 
     if (!w)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "listing a tree");
+        return px_no_memory(e);
     w->top = dirfd;
     w->settle = settle_modes;
     w->line.max = LINE_MAX_BYTES;

@@ -1,5 +1,4 @@
-/* Locks: flock on regular files, given back by the kernel when their holder dies; no number of a process means
- * anything. */
+/* Locks: flock on regular files, which the kernel releases when the holder dies. Pids are not used. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -74,7 +73,7 @@ static int open_lock(const struct px_store *store, const struct px_oid *id)
     return fd == -EEXIST ? px_store_open_own(dir, id->hex, O_RDWR) : fd;
 }
 
-/* GC removes the files of free locks, so that what was locked may have no name any more. */
+/* GC removes the files of free locks, so a file may be unlinked by the time it is locked. */
 static bool has_name(const struct px_store *store, const struct px_oid *id, int fd)
 {
     struct stat a, b;
@@ -83,7 +82,7 @@ static bool has_name(const struct px_store *store, const struct px_oid *id, int 
            a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
-/* For whoever waits: a word, nothing that anybody relies on. */
+/* Writes the holder for messages to waiting processes; nothing depends on it. */
 static void write_holder(int fd)
 {
     char text[64];
@@ -122,7 +121,7 @@ static void tell_wait(const struct px_store *store, int fd)
         store->aside.tell(store->aside.user, line);
 }
 
-/* A second in silence: most of what is made takes less. until 0: for ever. */
+/* Waits one second before it reports: most builds take less. until 0: no deadline. */
 static int lock_until(const struct px_store *store, int fd, uint64_t until)
 {
     uint64_t silent = px_now_nsec() + 1000 * msec;
@@ -134,12 +133,12 @@ static int lock_until(const struct px_store *store, int fd, uint64_t until)
     return px_store_flock_until(fd, LOCK_EX, until);
 }
 
-/* 1: locked what GC has removed meanwhile. */
+/* 1: the locked file was removed by GC meanwhile. */
 static int try_lock(struct px_store *store, const struct px_oid *id, uint64_t until, int *ret_fd, struct px_err *e)
 {
     px_auto_fd int fd = open_lock(store, id);
 
-    if (fd == -ENOENT)          /* it went between two looks */
+    if (fd == -ENOENT)          /* removed meanwhile */
         return 1;
     if (fd < 0) {
         (void)px_fail(e, PX_E_STORE_WRITE, fd == -EINVAL ? 0 : fd, "cannot open '%s/locks/%s'", store->path, id->hex);
@@ -165,7 +164,7 @@ int px_store_lock_take(struct px_store *store, const struct px_oid *id, uint64_t
     int r = 1;
 
     if (!lock)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "locking %s", id->hex);
+        return px_no_memory(e);
     lock->fd = -EBADF;
     for (int i = 0; r == 1 && i < TRIES; i++)
         r = try_lock(store, id, until, &lock->fd, e);

@@ -157,7 +157,7 @@ static int each_one(void *user, const char *file)
     struct px_name named;
     int r = px_name_read(each->store, file, &named, each->e);
 
-    if (r == 0 && !has_record(each->store, named.kind, &named.id))     /* as px_name_get says */
+    if (r == 0 && !has_record(each->store, named.kind, &named.id))     /* as in px_name_get */
         r = 1;
     each->answer = r < 0 ? -1 : r == 1 ? 0 : each->seen(each->user, named.kind, named.name, &named.id);
     return each->answer != 0;

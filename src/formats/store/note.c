@@ -1,5 +1,5 @@
-/* What others said and may say otherwise another day: seen/note-KEY, a text. It only saves asking again: what cannot be
- * read is not there. */
+/* Cached answers of other servers, which may change: seen/note-KEY, a text. It is only a cache: a note that cannot be
+ * read is ignored. */
 #include <errno.h>
 #include <string.h>
 

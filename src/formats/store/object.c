@@ -15,7 +15,7 @@ static int wrong(const char *kind, int err, struct px_err *e)
                    kind);
 }
 
-/* The payload is read and written again: what is stored is canonical even if the caller was not. */
+/* Parses and writes the payload again, so that the stored text is canonical even if the caller's is not. */
 int px_object_put(struct px_store *store, const char *kind, const char *payload, struct px_oid *ret_oid,
                   struct px_err *e)
 {

@@ -1,5 +1,5 @@
-/* Records: sandbox/bases|images/ID/manifest.json. A record is made whole, and only when everything it needs is
- * there. */
+/* Records: sandbox/bases|images/ID/manifest.json. A record is written completely, and only when everything that it
+ * needs exists. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ void px_record_refs_done(struct px_refs *refs)
 
 static int read_ids(const json_t *list, struct px_oid **ret_ids, size_t *ret_count)
 {
-    size_t count = json_array_size(list);       /* 0 for what is none */
+    size_t count = json_array_size(list);       /* 0 if it is not an array */
     struct px_oid *ids = calloc(count + 1, sizeof *ids);
 
     if (!ids)
@@ -138,7 +138,7 @@ static int check_refs(const struct px_store *store, const struct px_refs *refs, 
     return 0;
 }
 
-/* As a directory of its own, or into the one that is there. */
+/* Creates the record's directory, or writes into the existing one. */
 static int place_record(const struct px_store *store, enum px_record_kind kind, const struct px_oid *id,
                         const struct px_tmp *tmp)
 {
@@ -241,7 +241,7 @@ static int drop_name(void *user, enum px_record_kind kind, const char *name, con
     return kind == n->kind && px_hash_oid_equal(id, n->id) ? px_name_remove(n->store, kind, name, n->e) : 0;
 }
 
-/* Names go first: none ever leads to nothing. */
+/* Removes the names first, so that no name refers to a missing record. */
 int px_record_remove(struct px_store *store, enum px_record_kind kind, const struct px_oid *id, struct px_err *e)
 {
     struct names_of names = {store, kind, id, e};

@@ -2,10 +2,10 @@
  *
  *     px-seal 1 16 digits NUL path NUL path NUL ...
  *
- * The paths are all directories and files of the tree, the digits a sum over what stat says of each. Whoever writes to
- * a file changes its ctime; whoever adds, removes or replaces a name changes that of its directory, and a link can only
- * be replaced. A seal only saves work: where it does not hold every byte is read again, and the listing's hash decides.
- * It is no proof against the store's owner, who can write a seal too. */
+ * The paths are all directories and files of the tree, the digits a sum over the stat of each. Writing to a file
+ * changes its ctime; adding, removing or replacing a name changes that of its directory, and a link can only be
+ * replaced. A seal is only a cache: where it does not match, every byte is read again and the listing's hash
+ * decides. It does not protect against the store's owner, who can write a seal too. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@
 #include "base/time.h"
 #include "store/store_internal.h"
 
-/* A disk can lose bytes without a word in any inode: after so long everything is read again. */
+/* A disk can corrupt data without a change in any inode: after this time everything is read again. */
 enum { SEAL_MAX = PX_PATHS_MAX + 64, SEAL_DAYS = 30, HEAD = 27, TICK_TRIES = 200, THREADS_MAX = 8 };
 enum { SLICE_MIN = 16 << 10 };
 
@@ -33,7 +33,7 @@ static const char seal_name[] = "seal";
 
 /* ---- the sum ---- */
 
-/* Each has a descriptor of its own: to count the users of one, threads would wait for each other. */
+/* Each thread has its own descriptor: sharing one would contend on its reference count. */
 struct part {
     int root;
     const char *at, *end;       /* paths, a NUL behind each */
@@ -42,7 +42,7 @@ struct part {
     int err;
 };
 
-/* One thread for each part: who asks has other things to do meanwhile. */
+/* One thread for each part; the caller continues meanwhile. */
 struct sum {
     size_t count;
     struct part parts[THREADS_MAX];
@@ -124,7 +124,7 @@ static void cut(struct part *parts, size_t count, int tree, const char *paths, s
     }
 }
 
-/* No signal of the process is taken by a thread that knows nothing about it. */
+/* Blocks all signals in the threads, so that the process's handlers run in its own threads. */
 static bool start(pthread_t *thread, struct part *part)
 {
     sigset_t all, before;
@@ -137,7 +137,7 @@ static bool start(pthread_t *thread, struct part *part)
     return started;
 }
 
-/* `paths` ends with a NUL, and stays where it is until sum_end. */
+/* `paths` ends with a NUL and must stay valid until sum_end. */
 static void sum_begin(struct sum *s, int tree, const char *paths, size_t len)
 {
     s->count = part_count(len);

@@ -1,4 +1,4 @@
-/* Opening a store: where it is, whether it can be one, what is missing in it. */
+/* Opens a store: finds it, checks it, and creates what is missing. */
 #include "store/store.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ const char *px_store_place_name(enum px_place place)
 
 /* ---- where ---- */
 
-/* Renames and locks are what the store is made of. On these they are not what they are on a disk. */
+/* The store depends on rename and flock, which are not reliable on these file systems. */
 static int check_file_system(int fd, const char *path, struct px_err *e)
 {
     static const struct {
@@ -117,7 +117,7 @@ static int open_place(struct px_store *store, enum px_place place, struct px_err
     return same_disk(store, store->place[place], part, e);
 }
 
-/* 0: there is none yet, 1: it is ours. */
+/* 0: there is none yet, 1: it has our version. */
 static int check_version(const struct px_store *store, struct px_err *e)
 {
     px_auto_buf struct px_buf text = PX_BUF(PX_SMALL_MAX);
@@ -136,7 +136,7 @@ static int check_version(const struct px_store *store, struct px_err *e)
                   store->path);
 }
 
-/* Two may make one store at once: both write the same. */
+/* Two processes may create one store at the same time: both write the same content. */
 static int write_version(const struct px_store *store, struct px_err *e)
 {
     struct px_tmp tmp = {.fd = -EBADF};
@@ -171,7 +171,7 @@ int px_store_open(const char *home, struct px_store **ret_store, struct px_err *
     px_auto_fd int fd = -EBADF;
 
     if (!store)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "opening the store");
+        return px_no_memory(e);
     store->root = store->sandbox = store->session = -EBADF;
     for (int i = 0; i < PX_PLACES; i++)
         store->place[i] = -EBADF;

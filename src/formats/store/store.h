@@ -1,13 +1,14 @@
-/* store/store.h - content by its hash: blobs, trees, records that refer to them, and who uses them now.
+/* store/store.h - content by its hash: blobs, trees, records that refer to them, and leases of those in use.
  *
  *     PX_HOME/store/      version blobs/sha256/HEX trees/ID/{complete,seal,root/} names/HASH leases/UUID locks/ID seen/HASH
  *                         tmp/UUID/ trash/UUID/ corrupt/
  *     PX_HOME/sandbox/    bases/ID/manifest.json  images/ID/manifest.json  envs/ID/manifest.json     ("records")
  *
- * Why:     an environment is built once, identified by what it holds, shared by everybody who wants the same, and never seen
- *          half done. After a kill or a power cut at any instruction every name leads to something whole, or is not there.
+ * Why:     an environment is built once, identified by its content, shared by all its users, and never visible half
+ *          done. After a kill or a power failure at any instruction every name refers to something complete, or does
+ *          not exist.
  * Owns:    the directories above, all 0700 and on one file system.
- * Mustn't: trust a clock, a pid, or what a file was when it was last looked at; follow a link; repair anything silently.
+ * Mustn't: trust a clock, a pid, or an earlier check of a file; follow a link; repair anything silently.
  *
  * Rules. Functions return 0 or -1 and fill *e, unless they say otherwise. A store belongs to one thread at a time; any number
  * of processes may use one at once. Locks are taken in this order: store, then object. */
@@ -23,28 +24,30 @@ struct px_buf;
 struct px_err;
 struct px_store;
 
-/* home NULL: PX_HOME, else HOME/.px. Makes what is not there, checks owners and modes, and sweeps what a dead process left. */
+/* home NULL: PX_HOME, else HOME/.px. Creates what is missing, checks owners and modes, and removes what dead processes
+ * left. */
 int px_store_open(const char *home, struct px_store **ret_store, struct px_err *e);
 void px_store_close(struct px_store *store);
-/* Told, each in a sentence: a tree that was found to be not what was stored, and who is waited for, after a second. */
+/* Called with one sentence: for a tree whose content has changed, and for the process that px has waited for longer
+ * than a second. */
 struct px_store_aside {
     void (*tell)(void *user, const char *line);
     void *user;
 };
 void px_store_on_aside(struct px_store *store, struct px_store_aside aside);
 unsigned px_store_asides(const struct px_store *store);                 /* how many this handle has found */
-/* Nothing is used through this handle: of trees it asks only whether they are there. */
+/* This handle uses no objects: for trees it only checks whether they exist. */
 void px_store_look_only(struct px_store *store, bool look_only);
-/* Directories of the store for those who put files there by descriptor. Borrowed. */
+/* Directories of the store, for callers that create files by descriptor. Borrowed. */
 const char *px_store_path(const struct px_store *store);                /* "PX_HOME/store"; borrowed */
 
 /* ---- blobs (blob.c) ---- */
 
 struct px_blob_writer;
 
-/* A new blob of at most max bytes. Written by px_blob_write, or by anybody through px_blob_writer_fd (then the bytes are hashed at
- * the end, in one more pass). Commit makes it durable and visible, or finds that it was there; `expect` (may be NULL) is what it
- * has to be called. After commit, failed or not, or drop, the writer is gone. */
+/* A new blob of at most max bytes. Written by px_blob_write, or by anybody through px_blob_writer_fd (then the bytes
+ * are hashed at the end, in one more pass). Commit makes it durable and visible, or finds that it exists; `expect` (may
+ * be NULL) is the id that it must have. Commit and drop free the writer, even on failure. */
 int px_blob_begin(struct px_store *store, uint64_t max, struct px_blob_writer **ret_writer, struct px_err *e);
 int px_blob_write(struct px_blob_writer *w, const void *data, size_t size, struct px_err *e);
 int px_blob_writer_fd(struct px_blob_writer *w);
@@ -53,9 +56,10 @@ void px_blob_drop(struct px_blob_writer *w);
 
 int px_blob_put(struct px_store *store, const void *data, size_t size, struct px_oid *ret_oid, struct px_err *e);
 bool px_blob_has(struct px_store *store, const struct px_oid *oid);
-/* For reading; a regular file of ours. Its bytes are not checked: who parses them hashes them on the way, or verifies first. */
+/* For reading; a regular file of ours. Its bytes are not checked: a caller that parses them hashes them as well, or
+ * verifies first. */
 int px_blob_open(struct px_store *store, const struct px_oid *oid, int *ret_fd, uint64_t *ret_size, struct px_err *e);
-/* The whole of it, checked against its name. A blob that is not what it is called goes to corrupt/ and is PX800. */
+/* Reads all of it and checks its hash. A blob that does not match its name is moved to corrupt/ and is PX800. */
 int px_blob_read(struct px_store *store, const struct px_oid *oid, size_t max, struct px_buf *out, struct px_err *e);
 int px_blob_verify(struct px_store *store, const struct px_oid *oid, struct px_err *e);
 
@@ -66,15 +70,15 @@ int px_object_put(struct px_store *store, const char *kind, const char *payload,
 
 struct px_store_lock;
 
-/* The lock of an id, for building it: one process builds, the others wait (until the deadline; 0 waits for ever) and then find it
- * done. The error names who holds it, as far as that is known. */
+/* The lock of an id, for building it: one process builds, the others wait (until the deadline; 0: no deadline) and then
+ * find it done. The error names the holder, if known. */
 int px_store_lock_take(struct px_store *store, const struct px_oid *id, uint64_t timeout_msec, struct px_store_lock **ret_lock, struct px_err *e);
 void px_store_lock_drop(struct px_store_lock *lock);
 
 /* ---- trees (tree.c) ---- */
 
-/* A directory that becomes a tree. Begin takes the lock of the id and looks again: 1 if the tree is there (nothing to build), 0 with
- * a build whose directory is empty, -1. */
+/* A directory that becomes a tree. Begin takes the lock of the id and checks again: 1 if the tree exists (nothing to
+ * build), 0 with a build whose directory is empty, -1. */
 struct px_tree_build;
 int px_tree_begin(struct px_store *store, const struct px_oid *id, struct px_tree_build **ret_build, struct px_err *e);
 int px_tree_build_fd(const struct px_tree_build *build);                /* the directory to fill; borrowed */
@@ -82,26 +86,28 @@ int px_tree_build_fd(const struct px_tree_build *build);                /* the d
 int px_tree_commit(struct px_tree_build *build, const char *about, struct px_err *e);
 void px_tree_drop(struct px_tree_build *build);                         /* removes it; NULL is fine */
 
-/* Each of these first looks whether the tree is what was stored (seal.c). One that is not goes to corrupt/ and is not there. */
+/* Each of these first checks that the tree is unchanged (seal.c). A changed tree is moved to corrupt/ and counts as
+ * missing. */
 bool px_tree_has(struct px_store *store, const struct px_oid *id);
-/* The root of a complete tree, O_PATH; and its path, for those who mount it. */
+/* The root of a complete tree as an O_PATH descriptor, and its path for mounts. */
 int px_tree_open(struct px_store *store, const struct px_oid *id, int *ret_fd, struct px_err *e);
 int px_tree_path(struct px_store *store, const struct px_oid *id, char *out, size_t size, struct px_err *e);
-/* The same question beside other work: begin starts threads that look, end waits for them, says whether the tree is what
- * was stored, and frees it. NULL or false: the others above find out, by reading all of it. */
+/* The same check in the background: begin starts threads, end waits for them, returns whether the tree is unchanged,
+ * and frees it. NULL or false: the functions above check it by reading everything. */
 struct px_seal;
 struct px_seal *px_tree_look_begin(struct px_store *store, const struct px_oid *id);
 bool px_seal_end(struct px_seal *seal);
-/* Whether there is something complete by this name; its files are not looked at. */
+/* Whether there is a complete tree with this id; its files are not checked. */
 bool px_tree_known(struct px_store *store, const struct px_oid *id);
-/* What commit kept. */
+/* The `about` that commit stored. */
 int px_tree_about(struct px_store *store, const struct px_oid *id, struct px_buf *out, struct px_err *e);
 
 /* The normal form of a directory as a listing: an array of
- * {"gid":0,"mode":M,"path":P,"sha256":H,"size":N,"type":"file","uid":0}, {..."type":"dir"}, {..."target":T,"type":"link"},
- * {..."target":FIRST,"type":"hardlink"}, canonical JSON, sorted by the bytes of the path, no times, no extended attributes. Normal
- * form on disk: mode & 01777, a directory has at least u=rwx and a file u=r, set-id bits gone, owners not counted; anything but
- * files, directories and links is an error that names it. Streams into the hash; `out` may be NULL. */
+ * {"gid":0,"mode":M,"path":P,"sha256":H,"size":N,"type":"file","uid":0}, {..."type":"dir"},
+ * {..."target":T,"type":"link"}, {..."target":FIRST,"type":"hardlink"}, canonical JSON, sorted by the bytes of the
+ * path, no times, no extended attributes. Normal form on disk: mode & 01777, a directory has at least u=rwx and a file
+ * u=r, set-id bits gone, owners ignored; anything but files, directories and links is an error that names it. Streams
+ * into the hash; `out` may be NULL. */
 struct px_listing {
     struct px_oid oid;          /* of the listing's bytes */
     uint64_t files, bytes;      /* entries of any type; bytes of the files, each once */
@@ -117,10 +123,10 @@ enum px_record_kind { PX_RECORD_BASE, PX_RECORD_IMAGE, PX_RECORD_ENV, PX_RECORD_
 int px_record_put(struct px_store *store, enum px_record_kind kind, const struct px_oid *id, const char *json, struct px_err *e);
 /* PX_RECORD_MISSING if there is none: 1. */
 int px_record_get(struct px_store *store, enum px_record_kind kind, const struct px_oid *id, struct px_buf *out, struct px_err *e);
-/* What all that it needs takes together; what is missing counts nothing. 1: there is none. */
+/* The size of everything that it needs; missing objects count as 0. 1: there is no such record. */
 int px_record_size(struct px_store *store, enum px_record_kind kind, const struct px_oid *id, uint64_t *ret_bytes, struct px_err *e);
 int px_record_remove(struct px_store *store, enum px_record_kind kind, const struct px_oid *id, struct px_err *e);
-/* Calls back with each; a return of non-zero ends it and is returned. */
+/* Calls back for each; a non-zero return stops and is returned. */
 typedef int px_record_seen(void *user, enum px_record_kind kind, const struct px_oid *id);
 int px_record_each(struct px_store *store, enum px_record_kind kind, px_record_seen *seen, void *user, struct px_err *e);
 
@@ -139,13 +145,14 @@ struct px_lease;
 int px_lease_take(struct px_store *store, const struct px_oid *trees, size_t trees_count, const struct px_oid *blobs,
                   size_t blobs_count, struct px_lease **ret_lease, struct px_err *e);
 void px_lease_drop(struct px_lease *lease);
-/* Whether somebody who lives has a lease of this tree or blob; what this handle itself keeps is forgotten. 1, 0, -1. */
+/* Whether a running process has a lease of this tree or blob. Drops what this handle keeps itself. 1, 0, -1. */
 int px_store_in_use(struct px_store *store, const struct px_oid *object, struct px_err *e);
 
-/* What the file behind fd hashes to, remembered by device, inode, size, mtime and ctime, so that an archive is read once. */
+/* The hash of the file behind fd, cached by device, inode, size, mtime and ctime, so that an archive is read once. */
 int px_hash_cache_file(struct px_store *store, int fd, struct px_oid *ret_oid, uint64_t *ret_size, struct px_err *e);
 
-/* What others said (an archive, about a set of packages), until it is dropped: cleaning the store leaves it. */
+/* Cached answers of servers (an archive, about a set of packages), until they are dropped; cleaning the store keeps
+ * them. */
 int px_note_put(struct px_store *store, const struct px_oid *key, const char *text, struct px_err *e);
 bool px_note_get(struct px_store *store, const struct px_oid *key, struct px_buf *out);
 int px_note_all_drop(struct px_store *store, struct px_err *e);
@@ -154,11 +161,11 @@ int px_note_all_drop(struct px_store *store, struct px_err *e);
 
 struct px_gc {
     bool dry_run;
-    uint64_t min_age_sec;       /* records without a name that are younger stay; 0: none is too young */
+    uint64_t min_age_sec;       /* keep unnamed records that are younger; 0: keep none */
     uint64_t max_bytes;         /* then remove unnamed records, oldest use first, until the store is at most this large; 0: no bound */
     /* px sandbox clean: remove every record that has no name, or that cannot be read by anybody, and what is in corrupt/ and in seen/ */
     bool unnamed;
-    /* Whether a name keeps nothing any more, and goes; may be NULL. */
+    /* Whether a name no longer protects its record and is removed; may be NULL. */
     bool (*gone)(enum px_record_kind kind, const char *name);
     /* what it did, or would do: counts, and each by name ("name", "blob", "tree", "base", "image", "env") once nothing is locked any
      * more */
@@ -171,9 +178,9 @@ int px_store_gc(struct px_store *store, struct px_gc *gc, struct px_err *e);
 /* Every blob and tree hashed again. */
 struct px_store_check {
     uint64_t blobs, trees, bytes;
-    uint64_t corrupt;           /* moved to corrupt/, each told through `tell` */
+    uint64_t corrupt;           /* moved to corrupt/, each reported through `tell` */
     void (*tell)(void *user, const char *line);
-    void (*step)(void *user, uint64_t bytes);   /* so much is done; may be NULL */
+    void (*step)(void *user, uint64_t bytes);   /* progress; may be NULL */
     void *user;
 };
 int px_store_verify(struct px_store *store, struct px_store_check *check, struct px_err *e);

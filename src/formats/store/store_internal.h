@@ -1,4 +1,4 @@
-/* store/store_internal.h - what the files of the store share and nobody else sees.
+/* store/store_internal.h - what the files of the store share.
  *
  * Why:     every file of the store writes in the same way (tmp, fsync, rename, fsync) and takes the same lock.
  * Owns:    struct px_store.
@@ -48,13 +48,14 @@ struct px_store {
     int root, sandbox;          /* PX_HOME/store, PX_HOME/sandbox */
     int place[PX_PLACES];
     char path[PATH_MAX];        /* of root */
-    /* Trees that were looked at less than a second ago: one command asks for a tree more than once. */
+    /* Trees that were checked less than a second ago: one command asks for a tree more than once. */
     struct px_used_list checked;
     uint64_t checked_nsec;
     struct px_store_aside aside;
     unsigned asides;
     bool look_only;
-    /* What this handle has put or found stays until it is closed: a lease of its own, made when it is first needed. */
+    /* A lease of this handle, created when first needed. It keeps what the handle has put or found until the handle is
+     * closed. */
     int session;                /* -EBADF: none yet */
     char session_name[PX_RANDOM_NAME];
     off_t session_size;
@@ -66,18 +67,18 @@ static inline int px_store_records(const struct px_store *store, enum px_record_
     return store->place[PX_PLACE_BASES + kind];
 }
 
-/* The fixed words of what is where, for messages: "blobs/sha256". */
+/* The directory's name for messages: "blobs/sha256". */
 const char *px_store_place_name(enum px_place place);
 
 /* ---- lock.c: the lock of the whole store; closing the descriptor gives it back ---- */
 
 int px_store_guard_take(const struct px_store *store, bool exclusive, struct px_err *e);
-/* flock with a deadline in px_now_nsec's time; 0: for ever. 0, -ETIMEDOUT, -errno. */
+/* flock with a deadline on px_now_nsec's clock; 0: no deadline. 0, -ETIMEDOUT, -errno. */
 int px_store_flock_until(int fd, int operation, uint64_t until_nsec);
 
 /* ---- write.c: whole or not there ---- */
 
-/* A directory of our own in tmp/, locked as long as fd is open. */
+/* A private directory in tmp/, locked while fd is open. */
 struct px_tmp {
     int fd;                     /* -EBADF: none */
     char name[PX_RANDOM_NAME];
@@ -89,27 +90,29 @@ void px_store_random_name(char out[PX_RANDOM_NAME]);
 /* A new file in dir with these bytes, on the disk. -errno. */
 int px_store_write_new(int dir, const char *name, const void *data, size_t size, mode_t mode);
 int px_store_fsync(int fd);           /* -errno */
-int px_store_rename_new(int from, const char *name, int to, const char *new_name);    /* never over something; -errno */
-/* A small file by way of tmp/, durable, over what was there. */
+/* never replaces a file; -errno */
+int px_store_rename_new(int from, const char *name, int to, const char *new_name);
+/* Writes a small file in tmp/, fsyncs it, and renames it over the old one. */
 int px_store_small_put(const struct px_store *store, enum px_place place, const char *name, const void *data, size_t size,
                  struct px_err *e);
-/* A regular file of ours of at most PX_SMALL_MAX bytes, whatever lies there. -errno; -EINVAL: not such a file. */
+/* Reads a regular file of ours of at most PX_SMALL_MAX bytes. -errno; -EINVAL: another kind of file. */
 int px_store_small_read(int dir, const char *name, struct px_buf *out);
-/* Opens a regular file that belongs to us; never blocks, follows nothing. -errno, -EINVAL. */
+/* Opens a regular file that we own; never blocks, follows no link. -errno, -EINVAL. */
 int px_store_open_own(int dir, const char *name, int flags);
 
-/* What is missing is here, not there: the error says nothing about what is stored. */
+/* Whether this process lacks memory or descriptors: then the error says nothing about the stored object. */
 bool px_store_lacks(const struct px_err *e);
 
-/* Out of sight, into corrupt/; a line of why for `px sandbox status`. */
+/* Moves it to corrupt/, with a line of explanation for `px sandbox status`. */
 void px_store_quarantine(const struct px_store *store, enum px_place place, const char *name);
-/* Out of sight, into trash/. -errno. */
+/* Moves it to trash/. -errno. */
 int px_store_trash(const struct px_store *store, enum px_place place, const char *name);
 void px_store_trash_empty(const struct px_store *store, bool wait);
-/* What dead processes left in tmp/ and trash/. */
+/* Removes what dead processes left in tmp/ and trash/. */
 void px_store_sweep(const struct px_store *store);
 
-/* Every name of a place but "." and ".."; ends at the first call that returns not 0, and returns that. -errno. */
+/* Calls back for every name of a directory but "." and ".."; stops at the first non-zero return and returns it.
+ * -errno. */
 typedef int px_entry_seen(void *user, const char *name);
 int px_store_entries(const struct px_store *store, enum px_place place, px_entry_seen *seen, void *user);
 
@@ -121,9 +124,9 @@ void px_lease_used_done(struct px_used_list *list);
 /* The text of a lease; -EINVAL. */
 int px_lease_parse(const char *text, size_t len, struct px_used_list *list);
 
-/* Under the guard: from now on, and until the store is closed, GC leaves it. */
+/* Under the guard: protects the object from GC until the store is closed. */
 int px_lease_session_keep(struct px_store *store, enum px_use use, const struct px_oid *oid, struct px_err *e);
-/* What was kept so far is not any more. */
+/* Drops everything that is kept so far. */
 void px_lease_session_forget(struct px_store *store);
 void px_lease_session_end(struct px_store *store);
 
@@ -134,13 +137,13 @@ struct px_tree_complete {
     struct px_oid listing;
     uint64_t files, bytes;
 };
-/* 0; 1 if there is no such tree; -EINVAL if what is there is not a complete tree; -errno: it cannot be said. Both
- * may be NULL. */
+/* 0; 1 if there is no such tree; -EINVAL if it is not a complete tree; -errno: could not be checked. Both may be
+ * NULL. */
 int px_tree_look(const struct px_store *store, const struct px_oid *id, struct px_tree_complete *ret_complete,
                  struct px_buf *about);
 bool px_tree_there(const struct px_store *store, const struct px_oid *id);
 
-/* What a record says it needs. */
+/* The objects that a record refers to. */
 struct px_refs {
     struct px_oid *blobs, *trees;
     size_t blob_count, tree_count;
@@ -151,7 +154,7 @@ void px_record_refs_done(struct px_refs *refs);
 int px_record_refs(const struct px_store *store, enum px_record_kind kind, const struct px_oid *id,
                    struct px_refs *ret_refs, struct px_err *e);
 
-/* What a name file says; -EINVAL. name is at most PX_NAMED_MAX bytes and a NUL. */
+/* Parses a name file; -EINVAL. name is at most PX_NAMED_MAX bytes and a NUL. */
 enum { PX_NAMED_MAX = 512 };
 struct px_name {
     enum px_record_kind kind;
@@ -161,25 +164,25 @@ struct px_name {
 int px_name_parse(const char *text, size_t len, struct px_name *ret_named);
 int px_name_read(const struct px_store *store, const char *file, struct px_name *ret_named, struct px_err *e);
 
-/* Whether the files of a tree are those that were stored; what is not goes to corrupt/. 0, 1: it is not there, 2: it was
- * set aside now, -1. */
+/* Checks that the files of a tree are unchanged; a changed tree is moved to corrupt/. 0, 1: it does not exist, 2: it
+ * was moved now, -1. */
 int px_tree_whole(struct px_store *store, const struct px_oid *id, struct px_err *e);
-/* The same by every byte: 0 and how many they are. */
+/* The same by reading every byte: 0 and their number. */
 int px_tree_read_again(struct px_store *store, const struct px_oid *id, uint64_t *ret_bytes, struct px_err *e);
 int px_tree_lost(const struct px_oid *id, int found, struct px_err *e);        /* the error for 1 and 2 */
 
 /* ---- listing.c ---- */
 
-/* With `settle`, modes on disk are brought to normal form on the way. `paths` gets every directory and file, a NUL behind
- * each; it and `out` may be NULL. */
+/* With `settle`, sets modes on disk to normal form. `paths` gets every directory and file, each followed by a NUL; it
+ * and `out` may be NULL. */
 enum { PX_PATHS_MAX = 512 << 20 };
 int px_listing_make(int dirfd, bool settle, struct px_buf *out, struct px_buf *paths, struct px_listing *ret_listing,
                     struct px_err *e);
 
 /* ---- seal.c ---- */
 
-/* tree is trees/ID, or what becomes that. NULL: it has no seal that could hold. px_seal_end is in store.h. */
+/* tree is trees/ID, or the build that becomes it. NULL: it has no valid seal. px_seal_end is in store.h. */
 struct px_seal *px_seal_begin(int tree);
-/* What was hashed was as it is now: nothing was changed since `hashed`, or (NULL) nobody else has seen it. If it cannot be
- * written there is none, and the next use reads everything. */
+/* Writes the seal. The caller guarantees that nothing changed since `hashed`, or (NULL) that nobody else can see the
+ * tree. If the write fails there is no seal, and the next use reads everything. */
 void px_seal_put(const struct px_store *store, int tree, const struct px_buf *paths, const struct timespec *hashed);

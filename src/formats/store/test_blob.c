@@ -201,7 +201,7 @@ STORE_TEST(no_memory_leaves_no_half_blob)
         failed = px_test_alloc_failed();
         px_test_fail_alloc(0);
         ASSERT(r == 0 || e.code == PX_E_MEMORY);
-        px_store_close(open_store());           /* without memory some of it may have stayed in tmp/ */
+        px_store_close(open_store());           /* without memory, files may be left in tmp/ */
         ASSERT_EQ(entries_of("store/tmp"), 0);
         ASSERT_EQ(entries_of("store/corrupt"), 0);
     }

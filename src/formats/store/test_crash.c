@@ -1,5 +1,5 @@
-/* Killed at every system call, failed at every system call, and without room: what is there is whole, and the next
- * run succeeds. */
+/* Kills a process at every system call, fails every system call, and fills the disk: everything visible is complete,
+ * and the next run succeeds. */
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -20,7 +20,7 @@ static void write_map(const char *path, unsigned id)
     ASSERT_OK(px_write_file(AT_FDCWD, path, text));
 }
 
-/* Over the test's directory; it goes with the process. */
+/* Mounted over the test's directory; it is unmounted when the process ends. */
 static void own_disk(const char *options)
 {
     unsigned uid = geteuid(), gid = getegid();
@@ -47,12 +47,12 @@ static int home_fd(void)
 /* ---- a child that is stopped at its calls ---- */
 
 struct fate {
-    unsigned long at;           /* 1: the first of the calls that count */
+    unsigned long at;           /* from 1: which of the counted calls */
     bool kill;
-    int error;                  /* what it returns instead */
+    int error;                  /* the result of the failed call */
 };
 
-/* Calls that reach files. The others fail for reasons that have nothing to do with a disk. */
+/* Counts only calls on files: failures of other calls do not concern the disk. */
 static bool counts(const struct fate *fate, unsigned long long number)
 {
     static const unsigned short calls[] = {
@@ -80,7 +80,7 @@ static void set_result(pid_t pid, bool entry, int error)
     ASSERT_OK(ptrace(PTRACE_SETREGS, pid, 0, &regs));
 }
 
-/* True when the moment has come. */
+/* True at the chosen call. */
 static bool strike(pid_t pid, const struct fate *fate, unsigned long *seen)
 {
     struct user_regs_struct regs;
@@ -100,7 +100,7 @@ static bool strike(pid_t pid, const struct fate *fate, unsigned long *seen)
     return true;
 }
 
-/* The child's exit status, or -1 if it was killed. *ret_struck: whether fate came to pass. */
+/* The child's exit status, or -1 if it was killed. *ret_struck: whether the chosen call was reached. */
 static int run_fated(int (*run)(void), const struct fate *fate, bool *ret_struck)
 {
     unsigned long seen = 0;
@@ -128,7 +128,7 @@ static int run_fated(int (*run)(void), const struct fate *fate, bool *ret_struck
         if (entry && !struck && strike(pid, fate, &seen)) {
             struck = true;
             if (!fate->kill)
-                continue;       /* its exit was seen already */
+                continue;       /* already waited for */
             ASSERT_EQ(waitpid(pid, &status, __WALL), pid);
             break;
         }
@@ -241,7 +241,7 @@ static void prepare_nothing(void)
 {
 }
 
-/* What has a name, what has none, and what nothing refers to. */
+/* A named record, an unnamed one, and objects without a reference. */
 static void prepare_rubbish(void)
 {
     ASSERT_EQ(build_everything(), 0);
@@ -268,7 +268,7 @@ struct story {
     void (*prepare)(void);
     int (*run)(void);
     void (*check)(void);
-    bool named;                 /* the name is there before and must be there whatever happens */
+    bool named;                 /* the name exists before and must exist after every failure */
 };
 
 static const struct story building = {prepare_nothing, build_everything, check_built, false};
@@ -295,7 +295,7 @@ static void tell_story(const struct story *story, const struct fate *kind)
         story->check();
         check_whole();
     }
-    ASSERT(fate.at > 50);       /* it did do something */
+    ASSERT(fate.at > 50);       /* the run had an effect */
 }
 
 TEST_DEADLINE(killed_at_every_call_of_building, 600)

@@ -11,7 +11,7 @@ static struct px_gc collect(struct px_store *store, struct px_gc how)
     return how;
 }
 
-/* Another process' view: what a handle has put, it keeps. */
+/* Reopens the store: a handle keeps what it has put. */
 static struct px_gc collect_elsewhere(struct px_gc how)
 {
     struct px_store *store = open_store();
@@ -70,7 +70,7 @@ STORE_TEST(what_a_handle_has_put_or_found_stays_until_it_is_closed)
     (void)collect_elsewhere((struct px_gc){.unnamed = true});
     ASSERT_EQ(entries_of("sandbox/bases"), 1);
     store = reopen(store);
-    ASSERT(px_blob_has(store, &blob) && px_tree_has(store, &tree));             /* found: kept again */
+    ASSERT(px_blob_has(store, &blob) && px_tree_has(store, &tree));             /* finding it keeps it again */
     struct px_gc did = collect_elsewhere((struct px_gc){.unnamed = true});
     ASSERT_EQ(did.records, 1);
     ASSERT_EQ(did.blobs + did.trees, 0);
@@ -270,7 +270,7 @@ STORE_TEST(what_cannot_be_read_stops_everything)
     write_text(home, "store/leases/held", "px-lease 2\n");
     px_auto_fd int held = openat(home, "store/leases/held", O_RDONLY | O_CLOEXEC);
     ASSERT_OK(flock(held, LOCK_SH));
-    refuses(true);                              /* of a version to come, and in use */
+    refuses(true);                              /* of a later version, and in use */
     held = px_fd_close(held);
     ASSERT_EQ(collect_elsewhere((struct px_gc){0}).blobs, 1);
     ASSERT(!is_there("store/leases/held"));

@@ -40,7 +40,7 @@ TEST(a_file_is_hashed_from_its_start_up_to_a_bound)
     ASSERT_STR(oid.hex, abc);
     ASSERT_EQ(size, 3);
     ASSERT_EQ(px_hash_fd(fd, 2, &oid, &size), -EFBIG);
-    ASSERT_EQ(read(fd, &byte, 1), 1);           /* its place was kept */
+    ASSERT_EQ(read(fd, &byte, 1), 1);           /* the file offset is unchanged */
     ASSERT_EQ(byte, 'b');
     px_auto_fd int dir = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     ASSERT_EQ(px_hash_fd(dir, 2, &oid, &size), -EISDIR);

@@ -2,8 +2,7 @@
 
 #include "store/fixture.h"
 
-/* A file of the test's whose stamp lies as far back as the test needs: the kernel's own stamp cannot be set, so it
- * waits for it. */
+/* A file whose ctime is as old as the test needs. ctime cannot be set, so this waits. */
 static void settle(int fd)
 {
     struct stat st;
@@ -62,7 +61,7 @@ STORE_TEST(a_settled_file_is_read_once)
     ASSERT_OK(px_fmt(text, sizeof text, "%s", file_text(home, path)));
     at = strstr(text, expected.hex);
     ASSERT(at);
-    memcpy(at, lie.hex, 64);                    /* what is remembered is what is said: it was not read again */
+    memcpy(at, lie.hex, 64);                    /* the cached hash is returned: the file was not read again */
     write_text(home, path, text);
     oid = seen(store, fd);
     ASSERT_STR(oid.hex, lie.hex);
@@ -105,7 +104,7 @@ STORE_TEST(a_fresh_file_is_not_remembered)
     oid = seen(store, fd);
     ASSERT_OK(clock_gettime(CLOCK_REALTIME, &now));
     ASSERT_EQ(fstat(fd, &st), 0);
-    if (now.tv_sec - st.st_ctim.tv_sec < 2)     /* else this machine was too slow to see it fresh */
+    if (now.tv_sec - st.st_ctim.tv_sec < 2)     /* otherwise this machine was too slow to see it as recent */
         ASSERT_EQ(entries_of("store/seen"), 0);
     ASSERT_FAILS(px_hash_cache_file(store, home, &oid, &size, &e), e, PX_E_IO);
     px_store_close(store);

@@ -1,5 +1,5 @@
-/* Directories and files of the store are swapped for links that lead out, in a million tries, while all that store.h can do goes on.
- * A call may fail. Nothing outside may be read as ours, and nothing outside may change. */
+/* Swaps directories and files of the store for links that lead out, a million times, while all functions of store.h
+ * run. A call may fail. Nothing outside may be read as part of the store, and nothing outside may change. */
 #include <limits.h>
 #include <linux/openat2.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ struct tally {
     unsigned tries, swaps;
 };
 
-/* A place of the store, and the link that changes places with it. */
+/* A path in the store, and the link that is swapped with it. */
 struct target {
     char parent[192], name[80], link[32];
     const char *leads_to;
@@ -107,7 +107,7 @@ static void put_link(int home, const struct target *t)
     ASSERT_OK(symlinkat(leads_to, home, t->link));
 }
 
-/* The store puts a link that it finds out of the way; what was in its place lies in evil/ then, and the link is made again. */
+/* The store moves a link away that it finds. The original is then in evil/, and the link is created again. */
 static void repair(int home, const struct target *t, unsigned number)
 {
     char old[32];
@@ -124,7 +124,7 @@ static bool is_link(int home, const char *path)
     return fstatat(home, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* Each place becomes a link and then what it was. */
+/* Swaps each path for its link and back. */
 static void swap_all(int home, struct tally *tally)
 {
     struct target t[16];
@@ -166,8 +166,8 @@ static void build(struct px_store *store)
     (void)px_name_put(store, PX_RECORD_IMAGE, "name", &record, &e);
 }
 
-/* What the store gives out is what was put there. A tree is given out as a descriptor: what is below it is swapped, too, so its files
- * are not looked at here. */
+/* The store must return what was put there. A tree is returned as a descriptor; paths below it are swapped too, so its
+ * files are not compared here. */
 static bool use(struct px_store *store)
 {
     const struct px_oid tree = oid_of("tree"), blob = oid_of(mine);
@@ -208,7 +208,7 @@ static bool work(void)
     return read;
 }
 
-/* Somebody who opens by the path does get the secret meanwhile; otherwise nothing would be proved. */
+/* Checks that opening by the path does reach the secret during a swap; otherwise the test would prove nothing. */
 static bool is_led_astray(int home)
 {
     char is[16] = "";
@@ -216,7 +216,7 @@ static bool is_led_astray(int home)
     return px_read_file(home, "store/trash/file", is, sizeof is) >= 0 && strcmp(is, secret) == 0;
 }
 
-/* Until there were enough tries, and enough of them between our calls to say something. */
+/* Runs until there were enough swaps, and enough of them during calls of the store. */
 TEST_DEADLINE(places_swapped_for_links, 600)
 {
     px_auto_fd int home = px_test_dir();

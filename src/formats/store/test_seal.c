@@ -101,7 +101,7 @@ STORE_TEST(it_can_be_looked_at_beside_other_work)
     ASSERT(px_seal_end(second) && px_seal_end(first));
     rewrite_and_hide(home, &id);
     ASSERT(!px_seal_end(px_tree_look_begin(store, &id)));
-    ASSERT_EQ(entries_of("store/corrupt"), 0);          /* who reads it decides */
+    ASSERT_EQ(entries_of("store/corrupt"), 0);          /* reading the tree decides */
     px_store_close(store);
     ASSERT(!is_used(&id));
 }
@@ -140,7 +140,7 @@ STORE_TEST(who_opens_leases_or_builds_one_is_told)
     }
 }
 
-/* A link elsewhere changes the times of a file and nothing in it. */
+/* A hard link elsewhere changes a file's ctime but not its content. */
 STORE_TEST(a_tree_that_only_looks_changed_is_used)
 {
     px_auto_fd int home = px_test_dir();
@@ -214,7 +214,7 @@ STORE_TEST(without_a_seal_every_byte_is_read)
         }
 }
 
-/* A disk that loses bytes changes no time: what was read last long ago is read again. */
+/* Corruption on disk changes no time: a tree whose last full read is old is read again. */
 STORE_TEST(an_old_seal_is_made_anew)
 {
     px_auto_fd int home = px_test_dir();

@@ -1,4 +1,4 @@
-/* Builders, users and collectors as processes of their own, left alone and killed. */
+/* Builders, users and collectors as separate processes, undisturbed and killed. */
 #include <signal.h>
 #include <time.h>
 
@@ -8,7 +8,7 @@
 
 enum { ROUNDS = 12, BUILDERS = 4, COLLECTORS = 3 };
 
-/* Each round: put, build, record, name, use, read back. Whatever it was told is there must be there. */
+/* Each round: put, build, record, name, use, read back. Everything that a call reported as stored must exist. */
 static void build_and_use(int number)
 {
     for (int round = 0; round < ROUNDS; round++) {
@@ -125,7 +125,7 @@ TEST_DEADLINE(killed_at_random_moments_while_others_work, 600)
         (void)nanosleep(&(struct timespec){.tv_nsec = next_number(&state) % 40000000}, NULL);
         ASSERT_OK(kill(workers[victim], SIGKILL));
         ASSERT_EQ(waitpid(workers[victim], &status, 0), workers[victim]);
-        ASSERT(WIFSIGNALED(status));            /* it had not failed by itself */
+        ASSERT(WIFSIGNALED(status));            /* it had not failed before the kill */
         workers[victim] = start(victim);
     }
     for (int i = 0; i < WORKERS; i++) {

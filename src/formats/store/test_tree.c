@@ -197,7 +197,7 @@ STORE_TEST(a_dead_builder_is_followed_by_another)
     (void)px_fd_close(ends[1]);
 }
 
-/* Hears whom the store waits for, and ends it. */
+/* Called when the store waits for the holder; ends the holder. */
 static void end_holder(void *user, const char *line)
 {
     char expected[128];
@@ -228,7 +228,7 @@ STORE_TEST(who_waits_says_for_whom)
     struct px_store_lock *lock = NULL;
     struct px_err e = {0};
     px_store_on_aside(store, (struct px_store_aside){end_holder, &child});
-    ASSERT_PX(px_store_lock_take(store, &id, 0, &lock, &e), e);       /* it would never end without the word */
+    ASSERT_PX(px_store_lock_take(store, &id, 0, &lock, &e), e);       /* without the callback it would wait for ever */
     ASSERT_EQ(waitpid(child, NULL, 0), child);
     px_store_lock_drop(lock);
     px_store_close(store);

@@ -1,5 +1,5 @@
-/* Trees: tmp/NAME/tree/{root/,complete} becomes trees/ID. `complete` is one canonical object: what the tree is, as
- * far as it can be checked, and what its builder says about it. No `complete`, no tree. */
+/* Trees: tmp/NAME/tree/{root/,complete} is renamed to trees/ID. `complete` is one canonical object: the tree's hash and
+ * sizes, and the builder's description. A directory without `complete` is not a tree. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ int px_tree_look(const struct px_store *store, const struct px_oid *id, struct p
     if (tree == -ENOENT)
         return 1;
     int r = root < 0 ? root : px_store_small_read(tree, "complete", &text);
-    if (r < 0)                  /* no memory or no descriptor left says nothing about the tree */
+    if (r < 0)                  /* a lack of memory or descriptors says nothing about the tree */
         return r == -ENOENT || r == -ENOTDIR || r == -ELOOP ? -EINVAL : r;
     return parse_complete(px_buf_text(&text), text.len, ret_complete, about);
 }
@@ -91,7 +91,7 @@ int px_tree_lost(const struct px_oid *id, int found, struct px_err *e)
     return px_why(e, "Something else has changed them. The tree was moved to 'corrupt' in the store, and is not used.");
 }
 
-/* 0 and the listing, 1: it is something else, -1. Where it is right, the seal is made again. */
+/* 0 and the listing, 1: the content differs, -1. If the content matches, the seal is written again. */
 static int read_again(const struct px_store *store, int tree, const struct px_oid *listing,
                       struct px_listing *ret_listing, struct px_err *e)
 {
@@ -116,7 +116,8 @@ static int read_again(const struct px_store *store, int tree, const struct px_oi
     return 0;
 }
 
-/* Only what was looked at: 1 if it is not there any more, or another process has put a good one in its place; else 2. */
+/* Moves away only the tree that was checked: 1 if it is gone, or another process has replaced it by a good one; else
+ * 2. */
 static int set_aside(const struct px_store *store, const struct px_oid *id, int tree)
 {
     px_auto_fd int guard = px_store_guard_take(store, true, NULL);
@@ -166,7 +167,7 @@ static bool checked_just_now(struct px_store *store, const struct px_oid *id)
     return px_lease_used_has(&store->checked, PX_USE_TREE, id);
 }
 
-/* One that is there and complete; by its seal first, if `ret_bytes` is not wanted. */
+/* Checks an existing tree; by its seal first, unless `ret_bytes` is wanted. */
 static int check(struct px_store *store, const struct px_oid *id, const struct px_oid *listing, uint64_t *ret_bytes,
                  struct px_err *e)
 {
@@ -216,7 +217,7 @@ int px_tree_read_again(struct px_store *store, const struct px_oid *id, uint64_t
     return whole(store, id, ret_bytes, e);
 }
 
-/* 0 and kept; 1 and 2: px_tree_whole's; -1. What only looks like a tree goes out of the way. */
+/* 0 and kept; 1 and 2: px_tree_whole's; -1. An incomplete tree is moved away. */
 static int find_tree(struct px_store *store, const struct px_oid *id, struct px_err *e)
 {
     struct px_tree_complete complete;
@@ -233,7 +234,7 @@ static int find_tree(struct px_store *store, const struct px_oid *id, struct px_
         return 1;
     if (px_lease_session_keep(store, PX_USE_TREE, id, e) < 0)
         return -1;
-    guard = px_fd_close(guard);         /* reading everything can take its time */
+    guard = px_fd_close(guard);         /* reading everything can take long */
     return check_once(store, id, &complete.listing, e);
 }
 
@@ -325,7 +326,7 @@ int px_tree_begin(struct px_store *store, const struct px_oid *id, struct px_tre
     struct px_tree_build *build = calloc(1, sizeof *build);
 
     if (!build)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "building tree %s", id->hex);
+        return px_no_memory(e);
     *build = (struct px_tree_build){.store = store, .id = *id, .tmp.fd = -EBADF, .tree = -EBADF, .root = -EBADF};
     int r = px_store_lock_take(store, id, BUILD_MSEC_MAX, &build->lock, e);
     if (r >= 0)
@@ -355,7 +356,7 @@ static int write_complete(const struct px_tree_build *build, const char *about, 
     all = json_pack("{s:s, s:I, s:I, s:i}", "listing", listing->oid.hex, "files", (json_int_t)listing->files, "bytes",
                     (json_int_t)listing->bytes, "version", COMPLETE_VERSION);
     if (!all || (said && json_object_set(all, "about", said) < 0))
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "building tree %s", build->id.hex);
+        return px_no_memory(e);
     int r = px_canonical(all, &text);
     if (r < 0)
         return px_fail(e, r == -EINVAL ? PX_E_INTERNAL : PX_E_MEMORY, r, "what is said about tree %s cannot be kept",
@@ -375,7 +376,7 @@ static int show(struct px_tree_build *build, struct px_err *e)
         return -1;
     int r = px_store_rename_new(build->tmp.fd, "tree", store->place[PX_PLACE_TREES], build->id.hex);
     if (r >= 0 ||
-        (r == -EEXIST && px_tree_there(store, &build->id))) /* somebody without the lock; what is there is whole */
+        (r == -EEXIST && px_tree_there(store, &build->id))) /* made by a process without the lock; it is complete */
         r = px_store_fsync(store->place[PX_PLACE_TREES]);
     return r < 0 ? px_fail(e, PX_E_STORE_WRITE, r, "cannot store tree %s", build->id.hex) : 0;
 }

@@ -1,4 +1,4 @@
-/* Writing so that a name leads to something whole or to nothing, and removing in the same way. */
+/* Writes and removes so that a name always refers to something complete or does not exist. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ void px_store_random_name(char out[PX_RANDOM_NAME])
     static const char digits[] = "0123456789abcdef";
     unsigned char bytes[16];
 
-    for (ssize_t n = 0; n != sizeof bytes;)     /* it waits for nothing once the machine is up */
+    for (ssize_t n = 0; n != sizeof bytes;)     /* does not block once the machine has booted */
         n = getrandom(bytes, sizeof bytes, 0);
     for (size_t i = 0; i < sizeof bytes; i++) {
         out[2 * i] = digits[bytes[i] >> 4];
@@ -56,7 +56,7 @@ static bool still_there(int dir, const char *name, int fd)
            a.st_ino == b.st_ino;
 }
 
-/* Between mkdir and flock it looks like one that nobody owns, and may be swept: then another is made. */
+/* Between mkdir and flock the directory looks abandoned and may be swept: then another one is created. */
 int px_store_tmp_make(const struct px_store *store, struct px_tmp *ret_tmp, struct px_err *e)
 {
     int dir = store->place[PX_PLACE_TMP], r = -EEXIST;
@@ -85,7 +85,7 @@ void px_store_tmp_done(const struct px_store *store, struct px_tmp *tmp)
 {
     if (tmp->fd < 0)
         return;
-    (void)px_kernel_tree_empty(tmp->fd);       /* what will not go is swept by a later process */
+    (void)px_kernel_tree_empty(tmp->fd);       /* what cannot be removed is swept by a later process */
     (void)unlinkat(store->place[PX_PLACE_TMP], tmp->name, AT_REMOVEDIR);
     tmp->fd = px_fd_close(tmp->fd);
 }
@@ -193,7 +193,7 @@ static void remove_any(int parent, const char *name, bool locked)
         (void)unlinkat(parent, name, 0);
 }
 
-/* Without room for one more name it is removed where it is: what makes it whole goes first. */
+/* Where rename fails for lack of space it is removed in place: `complete` or the manifest goes first. */
 static int remove_here(int dir, const char *name)
 {
     static const char *const seals[] = {"complete", "manifest.json"};
@@ -225,7 +225,7 @@ static int sweep_one(void *user, const char *name)
     return 0;
 }
 
-/* One at a time: the others have better things to do than to wait for each other's unlinks. */
+/* Only one process sweeps at a time; the others continue without waiting. */
 void px_store_trash_empty(const struct px_store *store, bool wait)
 {
     struct sweep s = {.dir = store->place[PX_PLACE_TRASH]};

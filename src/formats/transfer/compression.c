@@ -1,4 +1,4 @@
-/* What the engine and px-layer both have to know of layers. */
+/* What libpx and px-layer share about layers. */
 #include <errno.h>
 
 #include "base/text.h"
@@ -32,5 +32,5 @@ int px_compression_parse(const char *word, enum px_compression *ret_c)
     return -EINVAL;
 }
 
-/* Beyond every environment that people make, and far below what fills a disk by surprise. */
+/* Larger than real environments, and far smaller than a disk. */
 const struct px_unpack_limits px_unpack_limits_default = {.bytes = 64ULL << 30, .entries = 1 << 20, .ratio = 200};

@@ -11,7 +11,7 @@
 #include "helper/helper.h"
 #include "transfer/fetch_wire.h"
 
-/* px-fetch says something at least every second or so while it works; its own bounds are in its transfer.c. */
+/* px-fetch sends a message about every second while it works; its own limits are in its transfer.c. */
 enum { SILENCE_MSEC = 150 * 1000 };
 
 struct px_fetch {
@@ -51,7 +51,7 @@ int px_fetch_open(struct px_fetch **ret_fetch, struct px_err *e)
     uint8_t ready = 1;
     int none = -EBADF;
     if (!f)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "starting px-fetch");
+        return px_no_memory(e);
     f->helper = (struct px_helper){.pidfd = -EBADF, .socket = -EBADF};
     if (fill_setup(&setup, e) < 0 || px_helper_start("px-fetch", no_words, NULL, 0, &f->helper, e) < 0) {
         free(f);
@@ -112,7 +112,7 @@ static int fill_order(struct px_fetch_order *order, const struct px_fetch_reques
     return put_headers(order, r->headers, e);
 }
 
-/* Nothing of it is believed: the helper reads what servers send. */
+/* The answer is not trusted: the helper parses what servers send. */
 static int take_report(struct px_fetch *f, const struct px_fetch_request *r, struct px_fetch_answer *ret,
                        struct px_err *e)
 {

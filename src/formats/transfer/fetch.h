@@ -3,7 +3,7 @@
  * Why:     TLS, HTTP and name resolution are large and read what servers send; px-fetch does them, with the network
  *          and no files.
  * Owns:    the helper.
- * Mustn't: follow a redirection by itself: who asks decides where his credentials go (SECURITY J22). */
+ * Mustn't: follow a redirection by itself: the caller decides where credentials are sent (SECURITY J22). */
 #pragma once
 
 #include <stdbool.h>
@@ -30,25 +30,25 @@ struct px_fetch_request {
     uint64_t offset, size;
     int sink;                               /* answer's body; a part of it goes to sink_offset; -1: none */
     uint64_t sink_offset;
-    uint64_t answer_max;                    /* a body that is longer ends the request */
+    uint64_t answer_max;                    /* a longer body ends the request */
     struct px_progress_to progress;         /* of the body, whichever way it goes */
     const char *what;                       /* for progress */
-    bool outward;                           /* the caller did not name the place: only addresses of the open network */
+    bool outward;                           /* the caller did not name the host: only public addresses */
 };
 
 struct px_fetch_answer {
     unsigned status;                        /* of HTTP */
-    bool cut;                               /* the connection ended before the body did; got says how far it came */
+    bool cut;                               /* the connection ended before the body; got: bytes received */
     uint64_t got;                           /* bytes of the answer's body */
     char words[512];                        /* if cut: what happened */
     char location[PX_FETCH_URL_MAX];        /* absolute; "" if none */
     char challenge[PX_FETCH_HEADER_MAX];    /* WWW-Authenticate */
     char range[64], digest[128], type[256];
-    char body[PX_FETCH_BODY_MAX + 1];       /* without a sink; what does not fit is an error */
+    char body[PX_FETCH_BODY_MAX + 1];       /* without a sink; a longer body is an error */
 };
 
-/* 0 if the server answered, whatever it said, or was cut off while it did; -1 if it could not be reached or went on
- * for too long. */
+/* 0 if the server answered with any status, even if the connection was lost during the body; -1 if it could not be
+ * reached or took too long. */
 int px_fetch(struct px_fetch *fetch, const struct px_fetch_request *request, struct px_fetch_answer *ret_answer,
              struct px_err *e);
 

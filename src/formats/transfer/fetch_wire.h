@@ -1,8 +1,8 @@
-/* transfer/fetch_wire.h - what px and px-fetch say to each other: one message for a request, some for its progress, one
- * for its answer.
+/* transfer/fetch_wire.h - the messages between px and px-fetch: one for a request, some for progress, one for the
+ * answer.
  *
  * Owns:    nothing.
- * Mustn't: hold more than one message of the helper's socket does. Both ends are of one build; texts end with a NUL. */
+ * Mustn't: be larger than one message of the helper's socket. Both ends are of one build; strings end with a NUL. */
 #pragma once
 
 #include "transfer/fetch.h"
@@ -21,7 +21,7 @@ struct px_fetch_order {
     uint32_t method, role;
     uint64_t offset, size;      /* of the source; of the sink: where it begins, and nothing */
     uint64_t answer_max;
-    uint64_t outward; /* 1: only to addresses of the open network */
+    uint64_t outward; /* 1: only to public addresses */
     char url[PX_FETCH_URL_MAX];
     char headers[PX_FETCH_TEXT_MAX];            /* one a line, '\n' behind each */
 };
@@ -32,7 +32,7 @@ enum px_fetch_kind { PX_FETCH_PROGRESS, PX_FETCH_DONE, PX_FETCH_FAILED };
 struct px_fetch_report {
     uint32_t kind;
     uint64_t done, total;
-    struct px_fetch_answer answer;              /* FAILED: words says why */
+    struct px_fetch_answer answer;              /* FAILED: words has the reason */
 };
 _Static_assert(sizeof(struct px_fetch_report) < PX_FETCH_MESSAGE_MAX &&
                    sizeof(struct px_fetch_order) < PX_FETCH_MESSAGE_MAX &&

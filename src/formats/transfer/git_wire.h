@@ -1,6 +1,6 @@
-/* transfer/git_wire.h - what px-git is told on its command line, what it writes down, and what it says on its socket.
+/* transfer/git_wire.h - px-git's command line, the file that it writes, and its messages on the socket.
  *
- * Why:     both ends are of one build; still the answer of a helper that was taken over must be harmless.
+ * Why:     both ends are of one build; but the answer of a compromised helper must be harmless.
  * Owns:    nothing.
  * Mustn't: hold pointers. A reader bounds every text itself and checks every path.
  *
@@ -8,7 +8,7 @@
  *                                              that lies elsewhere, if it does. SUB: the project in it, "" or "a/b".
  *     px-git try ACT                           4: a directory; for a test, see helpers/layer/try.c
  *
- * What is written are records: a letter of enum px_git_record, a text, a NUL. Paths begin at the project. */
+ * The file has records: a letter of enum px_git_record, a text, a NUL. Paths begin at the project. */
 #pragma once
 
 #include <stdint.h>

@@ -85,7 +85,7 @@ int px_index_load(struct px_index **ret_index, struct px_err *e)
 {
     px_auto_free struct px_index *x = calloc(1, sizeof *x);
     if (!x)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the hosts of packages");
+        return px_no_memory(e);
     x->whole = px_equal(getenv("PX_INDEX_NET"), "host");
     if (add_words(x, getenv("PX_INDEX_HOSTS")) < 0 || px_settings_hosts(x) < 0 || add_usual(x) < 0)
         return px_fail(e, PX_E_LIMIT, E2BIG, "the settings of uv and pip name more than %d hosts", PX_INDEX_MAX);

@@ -1,7 +1,8 @@
-/* transfer/index.h - the hosts that packages come from: what the user's own settings name, and no file of a project.
+/* transfer/index.h - the hosts that packages come from: those in the user's own settings, never those in a file of a
+ * project.
  *
- * Why:     a lock, a manifest and the code of a package are written by others. They lead px and its boxes to these
- *          hosts and nowhere else: not to loopback, to metadata services or to an internal network.
+ * Why:     a lock, a manifest and the code of a package are written by others. They can make px and its boxes
+ *          connect to these hosts only: not to loopback, metadata services or an internal network.
  * Owns:    nothing.
  * Mustn't: read a file of a project. */
 #pragma once
@@ -31,12 +32,12 @@ struct px_index {
  * the host of its files unless PIP_NO_INDEX or UV_NO_INDEX is set or such a file says no-index. */
 int px_index_load(struct px_index **ret_index, struct px_err *e);
 
-/* Every http and https address in a text; one host, "NAME", "NAME:PORT", "[ADDRESS]:PORT". What is neither is passed
- * over. -E2BIG. */
+/* Every http and https address in a text; one host, "NAME", "NAME:PORT", "[ADDRESS]:PORT". Other text is ignored.
+ * -E2BIG. */
 int px_index_add_text(struct px_index *x, const char *text);
 int px_index_add_host(struct px_index *x, const char *host, unsigned port);
 
-/* Whether an address is at one of them. */
+/* Whether a URL is on one of the hosts. */
 bool px_index_has(const struct px_index *x, const struct px_url_place *place);
 /* The same for a box. */
 int px_index_net(const struct px_index *x, struct px_net_own *ret_net);

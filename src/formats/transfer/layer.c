@@ -1,4 +1,4 @@
-/* The client's side of px-layer: what goes to the helper, and what is believed of its answer. */
+/* The client of px-layer: sends requests, and checks the answers. */
 #include "transfer/layer.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ enum { SKIP_MAX = 1000, FIXED_ARGS = 6 };
 
 /* ---- answers ---- */
 
-/* Texts of the helper: ended, and without bytes that a terminal obeys. */
+/* Cleans the helper's strings: NUL-terminated, without control bytes. */
 static void clean(char *text, size_t size, bool lines)
 {
     text[size - 1] = '\0';
@@ -47,7 +47,7 @@ static int gone(struct px_helper *h, struct px_err *e)
     return px_why(e, "The archive made it fail, or it was killed, or a library that it needs is not installed.");
 }
 
-/* Until the answer, which says done or failed. */
+/* Reads messages until DONE or FAILED. */
 static int listen_to(struct px_helper *h, const char *what, struct px_progress_to progress, struct px_layer_message *m,
                      struct px_err *e)
 {

@@ -1,7 +1,7 @@
 /* transfer/layer.h - trees from archives and archives from trees; the work is done by px-layer, a confined helper.
  *
- * Why:     the bytes of a layer are identity: the same tree gives the same tar and the same compressed bytes, whoever packs it,
- *          wherever and whenever; and an archive from anywhere can at worst make its own directory wrong.
+ * Why:     the hash of a layer's bytes is its id, so the same tree must always give the same tar and the same
+ *          compressed bytes. A hostile archive can only damage its own directory.
  * Owns:    nothing: descriptors are the caller's.
  * Mustn't: parse foreign bytes in this process. */
 #pragma once
@@ -18,14 +18,14 @@ const char *px_compression_word(enum px_compression c);         /* "gzip", "zstd
 int px_compression_parse(const char *word, enum px_compression *ret_c);
 const char *px_compression_media(enum px_compression c);        /* application/vnd.oci.image.layer.v1.tar[+gzip|+zstd] */
 
-/* Told now and then while work goes on; total 0: not known. May be NULL. */
+/* Called sometimes during the work; total 0: not known. May be NULL. */
 typedef void px_progress(void *user, const char *what, uint64_t done, uint64_t total);
 struct px_progress_to {
     px_progress *tell;
     void *user;
 };
 
-/* Bounds of what an archive may become. px_unpack_limits_default is what SECURITY J10 and J11 say. */
+/* Bounds of what an archive may become. px_unpack_limits_default has the limits of SECURITY J10 and J11. */
 struct px_unpack_limits {
     uint64_t bytes;             /* of all files, sparse ones by their logical size */
     uint64_t entries;
@@ -40,16 +40,16 @@ struct px_unpacked {
     uint64_t dropped;           /* devices, fifos, sockets: never made */
 };
 
-/* Unpacks .tar, .tar.gz, .tar.zst, .tar.bz2 or .tar.xz (told by its first bytes) from `archive`, read from its start, into the
- * directory: what is there stays unless the archive replaces it or, with `whiteouts`, removes it by .wh. entries. Everything ends up
- * in normal form (store/store.h). size: a hard bound on the archive's own bytes. The error names the entry. On error the directory
- * holds rubbish, for the caller to remove. */
+/* Unpacks .tar, .tar.gz, .tar.zst, .tar.bz2 or .tar.xz (detected by its first bytes) from `archive`, read from its
+ * start, into the directory. Existing files stay unless the archive replaces them or, with `whiteouts`, removes them by
+ * .wh. entries. All files are in normal form (store/store.h). size: a hard bound on the archive's own bytes. The error
+ * names the entry. On error the caller removes the directory. */
 int px_layer_unpack(int archive, uint64_t size, int dirfd, bool whiteouts, const struct px_unpack_limits *limits,
                     struct px_progress_to progress, struct px_unpacked *ret_done, struct px_err *e);
 
-/* The same for a zip archive (a wheel) and an empty directory. Only what every reader of zip files reads alike is accepted: nothing
- * twice, nothing beside or between the entries, no links; stored and deflated. Files are 0755 if the archive marks them as executable,
- * else 0644. diff_id is that of the archive itself. */
+/* The same for a zip archive (a wheel) and an empty directory. Only what every reader of zip files reads alike is
+ * accepted: no duplicates, no bytes between or after the entries, no links; only stored and deflated. Files are 0755 if
+ * the archive marks them as executable, else 0644. diff_id is that of the archive itself. */
 int px_layer_unzip(int archive, uint64_t size, int dirfd, const struct px_unpack_limits *limits, struct px_progress_to progress,
                    struct px_unpacked *ret_done, struct px_err *e);
 
@@ -82,9 +82,9 @@ struct px_pack {
     bool upper;
     enum px_compression compression;
     const char *const *skip;    /* NULL-terminated: exact paths that are left out, with what is below them; may be NULL */
-    bool listed;                /* pack these files and links, and the directories they are in, as anybody's clone would have
-                                 * them: directories 0755, files 0755 or 0644, every file for itself. One that is not there
-                                 * is an error. Not with upper or skip. */
+    /* pack these files and links, and the directories they are in, as in a fresh clone: directories 0755, files 0755
+     * or 0644, every file for itself. A missing file is an error. Not with upper or skip. */
+    bool listed;
     int list;                   /* their paths, sorted by bytes, a NUL behind each */
 };
 struct px_layer {
@@ -96,5 +96,5 @@ struct px_layer {
 /* Packs in one pass into a blob of the store. */
 int px_layer_pack(struct px_store *store, const struct px_pack *pack, struct px_progress_to progress, struct px_layer *ret_layer,
                   struct px_err *e);
-/* The same tar, not compressed and not kept: only what it would be called. */
+/* The digest of the same tar, which is neither compressed nor stored. */
 int px_layer_diff_id(const struct px_pack *pack, struct px_oid *ret_diff_id, struct px_err *e);

@@ -1,6 +1,6 @@
-/* transfer/layer_wire.h - what px-layer is told on its command line and says on its socket.
+/* transfer/layer_wire.h - px-layer's command line, and its messages on the socket.
  *
- * Why:     both ends are of one build; still the answer of a helper that was taken over must be harmless.
+ * Why:     both ends are of one build; but the answer of a compromised helper must be harmless.
  * Owns:    nothing.
  * Mustn't: hold pointers. A reader bounds every text itself and parses every digest.
  *

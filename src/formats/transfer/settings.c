@@ -42,7 +42,7 @@ static bool is_there(const struct showing *s, const char *path)
     return false;
 }
 
-/* A path that is there and is not shown yet; anything else is passed over: the tool says what it misses. */
+/* Shows an existing path once; ignores anything else: the tool reports missing files. */
 static int show(struct showing *s, const char *text)
 {
     char path[PATH_MAX];
@@ -143,8 +143,8 @@ static int show_files(struct showing *s)
 
 static bool is_passed(const char *name)
 {
-    /* What would turn a question into an installation, its answer into something else, or leads where the box cannot
-     * write. */
+    /* Variables that would turn a query into an installation, change the format of its answer, or name paths where the
+     * box cannot write. */
     static const char *const not [] = {"PIP_TARGET",
                                        "PIP_USER",
                                        "PIP_PREFIX",
@@ -189,7 +189,7 @@ static bool is_proxy(const char *name)
     return n > 6 && strcasecmp(name + n - 6, "_proxy") == 0 && strcasecmp(name, "no_proxy") != 0;
 }
 
-/* The hosts in a variable. A proxy can be said without "http://". */
+/* Adds the hosts in a variable. A proxy may be given without "http://". */
 static int add_variable(struct px_index *index, const char *name, const char *value)
 {
     index->proxies = is_proxy(name);

@@ -1,15 +1,15 @@
-/* transfer/settings.h - the user's own settings of uv and pip, as far as a box may have them.
+/* transfer/settings.h - the user's settings of uv and pip that a box may see.
  *
- * Why:     an index, a wheel directory, a proxy that works at the prompt works in `px sync`.
+ * Why:     an index, a wheel directory or a proxy that works in the user's shell works in `px sync`.
  * Owns:    nothing.
- * Mustn't: show more than the settings and what they name; nothing of it can be written in the box. */
+ * Mustn't: show more than the settings and the paths that they name, or show them writable. */
 #pragma once
 
 struct px_buildbox;
 struct px_index;
 struct px_err;
 
-/* Who shows a box what the settings name: start/buildbox.h. */
+/* Shows paths and variables to a box: start/buildbox.h. */
 struct px_settings_to {
     struct px_buildbox *box;
     int (*path)(struct px_buildbox *box, const char *path, struct px_err *e);          /* read-only, at its own place */
@@ -18,5 +18,5 @@ struct px_settings_to {
 
 /* The project itself (read-only, at its own site), variables, files of settings, and local paths that they name. */
 int px_settings_show(const struct px_settings_to *to, const char *root, struct px_err *e);
-/* The hosts that the same variables and files name. -E2BIG or another negative number if they are too many. */
+/* The hosts that the same variables and files name. -E2BIG or another -errno if there are too many. */
 int px_settings_hosts(struct px_index *index);

@@ -1,4 +1,4 @@
-/* transfer/test_index.c - the hosts that the user's settings name, and what a box and a lock get of them. */
+/* transfer/test_index.c - the hosts in the user's settings, and which of them a box and a lock may use. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>

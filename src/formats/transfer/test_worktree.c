@@ -129,7 +129,7 @@ TEST(a_git_directory_elsewhere_has_to_know)
     ASSERT_PX(find(&s, "/tree", &place, &e), e);
     ASSERT(px_fmt(text, sizeof text, "%s/git", s.path) >= 0);
     ASSERT_STR(place.elsewhere, text);
-    /* One whose common part is somewhere that it does not lie in. */
+    /* A git directory whose commondir does not contain it. */
     put(s.dir, "git/worktrees/w/commondir", "../../../tree\n");
     ASSERT_EQ(find(&s, "/tree", &place, &e), -1);
     ASSERT_OK(unlinkat(s.dir, "tree/.git", 0));

@@ -1,5 +1,5 @@
-/* Where a URL leads: only what px itself would write is understood, so that px and the library that connects cannot
- * disagree. */
+/* Parses a URL. Only the form that px itself writes is accepted, so that px and libcurl cannot disagree about the
+ * host. */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -110,7 +110,7 @@ static bool is_utf8(const char *text, size_t length)
     return true;
 }
 
-/* "a%20b" -> "a b"; what is no such code stays. A lock is UTF-8, so the result has to be. */
+/* "a%20b" -> "a b"; other text stays. A lock is UTF-8, so the result must be UTF-8. */
 int px_url_decode(const char *text, size_t length, char *out, size_t size)
 {
     size_t n = 0;

@@ -32,7 +32,7 @@ static int not_one(struct px_err *e)
     return px_fail(e, PX_E_INTERNAL, 0, "px-git gave an answer that is not one");
 }
 
-/* "a/b": no empty part, none that leads anywhere else. */
+/* "a/b": no empty part, no "." and no "..". */
 static bool is_path(const char *text)
 {
     size_t parts = 0, n;
@@ -101,7 +101,7 @@ static int sort_records(struct px_worktree *w, struct px_err *e)
     if (each_record(w, false, e) < 0)
         return -1;
     if (make_room(&w->files) < 0 || make_room(&w->dirty) < 0 || make_room(&w->specials) < 0)
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the list of the project's files");
+        return px_no_memory(e);
     (void)each_record(w, true, e);
     qsort(w->files.items, w->files.count, sizeof *w->files.items, compare);
     qsort(w->specials.items, w->specials.count, sizeof *w->specials.items, compare);
@@ -159,7 +159,7 @@ bool px_worktree_has(const struct px_worktree *worktree, const char *path)
 
 /* ---- asking it ---- */
 
-/* Texts of the helper: ended, and without bytes that a terminal obeys. */
+/* Cleans the helper's strings: NUL-terminated, without control bytes. */
 static void clean(char *text, size_t size)
 {
     text[size - 1] = '\0';
@@ -215,7 +215,7 @@ static int read_list(int fd, const struct px_git_message *m, struct px_worktree 
     ssize_t n = text ? pread(fd, text, (size_t)st.st_size, 0) : -1;
     if (n != st.st_size) {
         free(text);
-        return px_fail(e, PX_E_MEMORY, ENOMEM, "the list of the project's files");
+        return px_no_memory(e);
     }
     if (px_worktree_read(text, (size_t)n, ret_worktree, e) < 0)
         return -1;
@@ -224,7 +224,7 @@ static int read_list(int fd, const struct px_git_message *m, struct px_worktree 
     return 0;
 }
 
-/* 1: the repository does not count this directory as its own. */
+/* 1: the repository ignores this directory. */
 static int ask(const struct px_git_place *place, bool status, struct px_worktree *ret_worktree, struct px_err *e)
 {
     const char *const args[] = {"look", place->top, place->sub, place->repository ? "1" : "0", status ? "1" : "0", NULL};

@@ -1,8 +1,8 @@
 /* transfer/worktree.h - which files of a directory belong to a project, and how they differ from what was committed; the
  * work is done by px-git, a confined helper.
  *
- * Why:     an image holds what the project's author would hand on: what git ignores stays at home, and what was not
- *          committed is said.
+ * Why:     an image contains the files of the project: those that git ignores are left out, and uncommitted changes
+ *          are reported.
  * Owns:    what struct px_worktree holds, until px_worktree_done.
  * Mustn't: parse anything of a repository in this process but the one line of a .git file. */
 #pragma once
@@ -28,16 +28,17 @@ struct px_worktree {
     size_t text_size;
 };
 
-/* dir: the project's directory, absolute and without links. With `status` the files are compared with what was committed.
- * PX903 with details.reason git_unreadable if the repository cannot be read, or its git directory is somewhere that does not
- * know of it. */
+/* dir: the project's directory, absolute and without links. With `status` the files are compared with what was
+ * committed. PX903 with details.reason git_unreadable if the repository cannot be read, or its git directory does not
+ * refer back to this directory. */
 int px_worktree_look(const char *dir, bool status, struct px_worktree *ret_worktree, struct px_err *e);
 void px_worktree_done(struct px_worktree *worktree);
 
-/* What px-git wrote: takes the text, whose last byte is a NUL, and gives the lists. PX_E_INTERNAL if it is not what a px-git
- * that is whole writes. */
+/* What px-git wrote: takes the text, whose last byte is a NUL, and gives the lists. PX_E_INTERNAL if px-git would not
+ * write this. */
 int px_worktree_read(char *text, size_t size, struct px_worktree *ret_worktree, struct px_err *e);
-/* Takes a file, or what lies below a directory, from the files, and from the changes if it was never committed. path: from the project's directory. */
+/* Removes a file, or everything below a directory, from the files, and from the changes if it was never committed.
+ * path: from the project's directory. */
 void px_worktree_leave_out(struct px_worktree *worktree, const char *path);
 /* The files as the list that px_layer_pack takes: "a\0b/c\0", in memory. >= 0 or -errno. */
 int px_worktree_list(const struct px_worktree *worktree);

@@ -1,5 +1,6 @@
 /* Where the repository of a directory is: the next .git at or above it. A .git that is a file names a git directory
- * elsewhere; that one is read only if it knows of this place as well, so that no project can have another's read. */
+ * elsewhere; it is read only if it refers back to this directory, so that a project cannot make px read another
+ * repository. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -44,7 +45,7 @@ static int resolve(const char *dir, const char *text, char out[PATH_MAX])
     return realpath(path, out) ? 0 : -errno;
 }
 
-/* One of several working trees: its own part of the git directory says where the tree is, and where the rest is. */
+/* A linked working tree: its part of the git directory names the tree (gitdir) and the common directory (commondir). */
 static bool is_linked(const struct px_git_place *place, const char *git, char common[PATH_MAX])
 {
     char line[PATH_MAX], back[PATH_MAX], own[PATH_MAX];
@@ -93,12 +94,12 @@ static int search(struct px_git_place *place, const struct stat *own, struct sta
         if (!slash || !place->top[0])
             return 0;
         *slash = '\0';
-        if (!same_device(place->top, own->st_dev))       /* git, too, ends at the file system's */
+        if (!same_device(place->top, own->st_dev))       /* like git, stops at the file system's boundary */
             return 0;
     }
 }
 
-/* In a directory that all can write, anybody can put a .git above the projects of others. */
+/* In a world-writable directory anybody can put a .git above other users' projects. */
 static bool is_trusted(const struct stat *git, const struct stat *project)
 {
     return git->st_uid == project->st_uid || git->st_uid == geteuid() || git->st_uid == 0;
