@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The functions of the table. 0: stopped or worked; SKIP; else the failure was said. */
+/* The functions of the table. 0: stopped or worked; SKIP; else the failure was printed. */
 #define PX_ATTACK(name, function, ...) int function(void);
 #define PX_TWIN(name, function, ...) int function(void);
 #include "attacks.def"
@@ -54,7 +54,7 @@ __attribute__((format(printf, 1, 2))) static inline int skipped(const char *form
     return SKIP;
 }
 
-/* What whoever started us tells: A_SECRET, A_PORT and so on. */
+/* Values from the program that started us: A_SECRET, A_PORT and so on. */
 static inline const char *argument(const char *name)
 {
     const char *value = getenv(name);

@@ -49,7 +49,7 @@ int a11_whiteout(void)
     return DONE;
 }
 
-/* A device node in a bind (made by the caller, who is root): it is there, and nodev keeps it shut. */
+/* A device node in a bind (made by a root caller): it exists, and nodev prevents opening it. */
 int a11_node_in_bind(void)
 {
     struct stat st;

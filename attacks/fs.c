@@ -168,7 +168,7 @@ static bool makes(const char *dir)
     return made;
 }
 
-/* No content that is not granted, whichever layer says so. */
+/* No content that is not granted, whichever layer refuses it. */
 int a9_content(void)
 {
     const char *const dirs[] = {"/",    "/usr", "/usr/bin", "/etc",  "/dev", here(),

@@ -53,7 +53,7 @@ int e1_change(void)
     return getuid() == uid && geteuid() == uid && getgid() == gid ? DONE : failed("ids are %d %d", getuid(), getgid());
 }
 
-/* What belongs to the host's root shows as nobody's; another root's files are the caller's. */
+/* Files of the host's root show as nobody's; files of another root are the caller's. */
 int e1_owner(void)
 {
     static const char *const paths[] = {"/usr", "/proc/sys/kernel/core_pattern", "/usr/bin/env", "/proc/meminfo", "/dev/null"};
@@ -205,7 +205,7 @@ int e7_keys(void)
            refused("add_key", syscall(SYS_add_key, "user", "x", "y", 1, -3));
 }
 
-/* A key of the caller's own, by its name: not to be had, whichever layer says so. */
+/* A key of the caller, by its name: it must not be readable, whichever layer refuses it. */
 int e7_keyring(void)
 {
     if (!*argument("A_KEYNAME"))

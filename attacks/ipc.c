@@ -159,7 +159,7 @@ int f9_hold(void)
     return pause();
 }
 
-/* A lease holds up who opens the file, a notification tells what others do. */
+/* A lease delays a process that opens the file; a notification shows what others do. */
 int f9_lease(void)
 {
     int file = open("lease", O_RDWR | O_CREAT | O_CLOEXEC, 0600), dir = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -289,7 +289,7 @@ int g5_resolver(void)
     return n >= 0 && !strstr(text, "nameserver") ? DONE : failed("a name server is named");
 }
 
-/* Ping and what speaks over UDP, past anything that only looks at TCP. */
+/* Ping and protocols over UDP, which a check of TCP alone would miss. */
 int g17_datagrams(void)
 {
     static const struct {

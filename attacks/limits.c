@@ -368,7 +368,7 @@ static int nameless(void)
     return fill(fd, 4) == 4 ? fd : -1;
 }
 
-/* Gives the descriptor away to a socket that nobody reads. */
+/* Sends the descriptor into a socket that is never read. */
 static void post(int socket, int fd)
 {
     char byte = 'x', control[CMSG_SPACE(sizeof fd)] = {0};

@@ -163,7 +163,7 @@ int g8_twin(void)
 
 /* ---- G9, G11: what may be asked of a permitted name ---- */
 
-/* The other name that is said to the server of the permitted one. */
+/* The other name that is sent to the server of the permitted one. */
 static const char *other_name(void)
 {
     const char *name = argument("A_NAME");
@@ -233,7 +233,7 @@ static size_t put_hello(uint8_t *out, const char *name)
     return (size_t)(p - out);
 }
 
-/* Whether a server shows its certificate to who names it so. It then waits for more. */
+/* Whether a server shows its certificate to a client that uses this name. It then waits for more. */
 static bool greets(uint32_t address, const char *name)
 {
     uint8_t hello[600], answer[ANSWER];

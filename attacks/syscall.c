@@ -449,7 +449,7 @@ int d13_own_filter(void)
     return d1_unshare() || d10_families();
 }
 
-/* Whoever listens decides; there is one listener, and it is not the box's. */
+/* The listener decides; there is only one, and it is not the box's. */
 int d13_own_listener(void)
 {
     long fd = install(SECCOMP_FILTER_FLAG_NEW_LISTENER, SECCOMP_RET_ALLOW);

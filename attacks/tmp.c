@@ -19,7 +19,7 @@ int a20_private(void)
     return DONE;
 }
 
-/* "size=0k" is how a tmpfs without a bound says so. */
+/* A tmpfs without a limit shows "size=0k". */
 static bool bounded(const char *super)
 {
     return strstr(super, "size=") && !strstr(super, "size=0k") && strstr(super, "nr_inodes=") && !strstr(super, "nr_inodes=0");

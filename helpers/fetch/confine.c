@@ -43,7 +43,7 @@ static const struct sock_filter filter[] = {
     CONFINE_TAIL};
 // clang-format on
 
-/* What is not there is not missed. */
+/* Missing files are skipped. */
 static const char *const readable[] = {
     "/etc/resolv.conf",  "/etc/hosts",         "/etc/host.conf",
     "/etc/nsswitch.conf", "/etc/gai.conf",     "/etc/services",

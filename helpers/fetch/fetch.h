@@ -12,9 +12,9 @@
 
 enum { FETCH_SOCKET = 3 };
 
-/* Confines this process for good; setup says which certificates stay readable. 0 or -errno. */
+/* Confines this process permanently; setup names the certificates that stay readable. 0 or -errno. */
 int fetch_confine(const struct px_fetch_setup *setup);
 
-/* Makes one request; fd is the source or the sink, or -1. Fills report, whose kind says how it went. */
+/* Makes one request; fd is the source or the sink, or -1. Fills report, whose kind is the outcome. */
 void fetch_transfer(CURL *curl, const struct px_fetch_setup *setup, const struct px_fetch_order *order, int fd,
                     struct px_fetch_report *report);

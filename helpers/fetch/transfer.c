@@ -178,7 +178,7 @@ static int on_progress(void *user, curl_off_t in_total, curl_off_t in, curl_off_
         return 0;
     t->told = now;
     ssize_t n = send(FETCH_SOCKET, &progress, sizeof progress, MSG_NOSIGNAL | MSG_DONTWAIT);
-    return n < 0 && errno != EAGAIN && errno != EINTR ? 1 : 0;  /* nobody is there any more */
+    return n < 0 && errno != EAGAIN && errno != EINTR ? 1 : 0;  /* the peer has closed */
 }
 
 /* Not what merely carries such an address: that goes out. */

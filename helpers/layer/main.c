@@ -97,7 +97,7 @@ static void tell(void *user, uint64_t done, uint64_t total)
 {
     struct px_layer_message m = {.kind = PX_LAYER_PROGRESS, .done = done, .total = total};
     (void)user;
-    say(&m, MSG_DONTWAIT);      /* who does not listen misses some */
+    say(&m, MSG_DONTWAIT);      /* progress messages are dropped if the parent is slow */
 }
 
 static int answer(int r, struct px_layer_message *m, const struct px_err *e)
@@ -266,7 +266,8 @@ static const struct {
 int main(int argc, char **argv)
 {
     struct px_oid warm;
-    /* What the library opens when it is first used, it opens now; its configuration is nobody's business here. */
+    /* Files that the library opens at its first use are opened now, before the confinement; its configuration is not
+     * read. */
     (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
     (void)px_hash_bytes("", 0, &warm);
     for (size_t i = 0; argc > 1 && i < PX_COUNT_OF(verbs); i++)

@@ -37,7 +37,7 @@ static int jump(struct walk *w)
     size_t to = get16(w->message + w->at) & 0x3fff;
     if (w->end == 0)
         w->end = w->at + 2;
-    if (to >= w->limit || to < HEAD)    /* only backwards, so that it comes to an end */
+    if (to >= w->limit || to < HEAD)    /* only backwards, so that it ends */
         return -EBADMSG;
     w->at = w->limit = to;
     return 1;

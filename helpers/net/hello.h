@@ -11,7 +11,7 @@
 #include "net/rule.h"
 
 enum px_hello {
-    PX_HELLO_MORE,              /* too few bytes to say */
+    PX_HELLO_MORE,              /* too few bytes to decide */
     PX_HELLO_OTHER,             /* neither TLS nor HTTP */
     PX_HELLO_NAMED,
     PX_HELLO_NAMELESS,          /* one of them, without a name */

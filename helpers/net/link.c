@@ -127,7 +127,7 @@ static int watch_end(struct relay *r, struct end *e)
     return relay_watch(r, &e->w, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
 }
 
-/* The next of its addresses. A failure is told later, by the socket itself, but for one that is known at once. */
+/* Tries the next of its addresses. The socket reports a failure later, except one that connect returns at once. */
 int link_connect_next(struct relay *r, struct link *l)
 {
     int e = -ECONNREFUSED;
@@ -178,7 +178,7 @@ static int move(struct relay *r, struct link *l)
     if (checked < 0)
         return checked;
     if (checked == 0 && spoken && !l->deadline_nsec)
-        l->deadline_nsec = after(HELLO_MSEC);           /* it has begun to speak, and must come to the point */
+        l->deadline_nsec = after(HELLO_MSEC);           /* it has begun to send, and must complete its first message */
     if (checked > 0)
         l->deadline_nsec = 0;
     int e = checked > 0 ? flow_move(r, &l->up, &l->box, &l->far, &t->sent, &more) : 0;
@@ -243,7 +243,8 @@ static void take(struct relay *r, int fd, bool six)
     struct px_address to;
     uint16_t port;
     char where[PX_ADDRESS_TEXT + 16];
-    if (original(fd, six, &to, &port) < 0) {    /* it was not sent here by the rules: somebody tries our own port */
+    /* the rules did not redirect it here: a program of the box connects to our own port */
+    if (original(fd, six, &to, &port) < 0) {
         link_refuse(r, fd);
         return;
     }
@@ -309,7 +310,7 @@ void link_published_ready(struct relay *r, struct watch *w, uint32_t events)
     link_publish(r);
 }
 
-/* Published ports are listened to as long as there is a socket for who comes; the others wait in the kernel. */
+/* Published ports are polled as long as there is a socket for a new connection; the others wait in the kernel. */
 void link_publish(struct relay *r)
 {
     bool want = r->inside_count > 0 && !r->ending;
@@ -329,7 +330,8 @@ static bool is_silent(const struct link *l)
     return l->up.held == 0 && recv(l->box.w.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
 }
 
-/* What waits is still taken; what the box has sent is still delivered. Nobody is there to get an answer. */
+/* Waiting data is still read, and what the box has sent is still delivered. No program of the box is left to read an
+ * answer. */
 void link_end(struct relay *r)
 {
     for (int i = 0; i < 2; i++)

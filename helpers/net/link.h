@@ -16,8 +16,8 @@ struct flow {
     int pipe[2];
     bool large;
     size_t held;
-    bool ended;                 /* the source has said all */
-    bool done;                  /* ... and the other side was told so */
+    bool ended;                 /* the source has sent all */
+    bool done;                  /* ... and the other side has got the end */
 };
 
 struct link {
@@ -47,7 +47,7 @@ void link_turn(struct relay *r, struct link *l);
 void link_refuse(struct relay *r, int fd);              /* closes it so that the other side knows at once */
 /* route.c: where a new connection of the box goes. 0, or -1 if it was refused (and noted). */
 int route_find(struct relay *r, const struct px_address *to, uint16_t port, struct link *l);
-/* route.c: what its first bytes say. 1 fine, 0 not known yet, -1 refused (and noted). */
+/* route.c: checks its first bytes. 1 allowed, 0 not known yet, -1 refused (and recorded). */
 int route_check(struct relay *r, struct link *l);
 /* flow.c: as many bytes as can be moved in one turn. -errno if the connection is broken. */
 int flow_move(struct relay *r, struct flow *f, struct end *from, struct end *to, uint64_t *count, bool *ret_more);

@@ -1,4 +1,4 @@
-/* What the rules of the namespace dropped, as the kernel tells it. */
+/* Reads the packets that the rules of the namespace dropped from the kernel's log. */
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_log.h>
 #include <linux/netlink.h>

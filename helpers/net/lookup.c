@@ -60,7 +60,7 @@ static int ask(struct lookup *l)
     return 0;
 }
 
-/* A socket of its own for every try, so that its port is one that nobody can guess. */
+/* A new socket for every try, so that its port cannot be guessed. */
 static int begin(struct relay *r, struct lookup *l)
 {
     struct sockaddr_storage to;

@@ -305,7 +305,7 @@ int main(void)
 {
     struct relay *r = calloc(1, sizeof *r);
     (void)signal(SIGPIPE, SIG_IGN);  /* banned: a program of its own */
-    /* Whoever started it may be a thread that goes before the box does: its engine's socket says when it is over. */
+    /* The thread that started px-net may end before the box does: a hang-up of px's socket means the end. */
     (void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
     if (!r || prepare(r) < 0)
         return 1;

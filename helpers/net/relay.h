@@ -81,10 +81,10 @@ union udp_way {
     char room[CMSG_SPACE(sizeof(struct in6_pktinfo))];
 };
 
-/* Who sends to a published UDP port. */
+/* A sender to a published UDP port. */
 struct visitor {
     struct watch w;             /* the socket of the box's namespace that speaks for him */
-    struct listener *port;      /* NULL: it is nobody's */
+    struct listener *port;      /* NULL: no visitor has it */
     struct sockaddr_storage from;
     socklen_t from_length;
     union udp_way way;
@@ -154,7 +154,7 @@ void relay_log_ready(struct relay *r, struct watch *w, uint32_t events);
 struct name *names_find(struct relay *r, const char *text, bool make);
 void names_drop(struct relay *r, struct name *n);       /* one that the box has no address for */
 struct px_address names_address(const struct name *n, bool six);
-/* The name an address of the pool stands for; *ret_pool says whether it is one of the pool at all. */
+/* The name for an address of the pool; *ret_pool: whether it is one of the pool at all. */
 struct name *names_by_address(struct relay *r, const struct px_address *a, bool *ret_pool);
 /* lookup.c */
 void lookup_start(struct relay *r, struct name *n);

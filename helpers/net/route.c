@@ -11,7 +11,7 @@
 
 enum { LOOKS_MAX = 64 };
 
-/* ---- who is meant ---- */
+/* ---- which host is meant ---- */
 
 /* Whether the kernel would answer it by itself, from that very address. */
 static bool answers_here(const struct px_address *a)
@@ -130,7 +130,7 @@ int route_find(struct relay *r, const struct px_address *to, uint16_t port, stru
     return pool ? -1 : 0;
 }
 
-/* ---- what it says ---- */
+/* ---- the first bytes ---- */
 
 static int refuse(struct relay *r, const struct link *l, enum px_net_why why, const char *said)
 {

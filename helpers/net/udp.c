@@ -66,7 +66,7 @@ static void dismiss(struct relay *r, struct visitor *v)
     r->visitors_here--;
 }
 
-/* A socket that nobody has, or that of who was silent the longest. */
+/* A socket that no visitor has, or that of the visitor that was silent the longest. */
 static struct visitor *make_room(struct relay *r)
 {
     struct visitor *oldest = NULL;

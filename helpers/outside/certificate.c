@@ -52,7 +52,7 @@ static bool set_serial(X509 *cert)
     return good;
 }
 
-/* A day either way: a clock that is wrong by less does not matter, and nobody keeps it. */
+/* A day before and after now, so that a clock that is wrong by less does not matter. The certificate is not kept. */
 static bool fill(X509 *cert, const char *name, EVP_PKEY *key, X509 *signer)
 {
     X509_NAME *subject = X509_get_subject_name(cert);

@@ -32,7 +32,7 @@ struct connection {
 struct web {
     SSL_CTX *context;
     struct connection connections[WEB_MAX];
-    size_t next;                /* the slot that is used next: who has been there the longest makes room */
+    size_t next;                /* the slot that is used next: the oldest connection is closed for it */
 };
 
 void web_accept(struct web *web, int listener, bool tls);

@@ -1,4 +1,4 @@
-/* One answer to whoever asks for anything. What is asked for is not looked at. */
+/* Gives one answer to every request. The request is not parsed. */
 #include <errno.h>
 #include <openssl/err.h>
 #include <string.h>
@@ -74,7 +74,7 @@ static bool send_reply(struct connection *c)
     return SSL_write(c->tls, reply, (int)length) == (int)length && SSL_shutdown(c->tls) >= 0;
 }
 
-/* Who closes first while there are bytes to read would cut his own answer off. */
+/* Closing a socket with unread bytes would reset the connection and lose the answer. */
 void web_step(struct connection *c)
 {
     if (c->answered) {

@@ -48,7 +48,8 @@ static int become(void)
         r = read_map("/proc/self/gid_map", &low, &gid);
     if (r < 0)
         return r;
-    (void)setgroups(0, NULL);   /* refused where the box has one id only; then they are the caller's, who has them anyway */
+    /* refused where the box has only one id; then they are the caller's, which it has anyway */
+    (void)setgroups(0, NULL);
     if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
         return -errno;
     return 0;

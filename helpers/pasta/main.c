@@ -32,7 +32,7 @@ enum { ARGS_MAX = 256, READY_MSEC = 10000, LOOK_MSEC = 20, LINES_MAX = 64 << 10,
 
 struct driver {
     int network;
-    int ready, words;           /* what pasta says, our ends */
+    int ready, words;           /* our ends of pasta's pipes */
     int pidfd;
 };
 
@@ -101,7 +101,7 @@ static int wait_until_ready(const struct driver *d)
     return events[0].revents & POLLIN && px_read_some(d->ready, number, sizeof number) > 0 ? 0 : -EPROTO;
 }
 
-/* The last line is the reason: what stands before it is how far it came. */
+/* The last line is the reason; the lines before it are progress. */
 static void tell_words(const struct driver *d, int r)
 {
     char text[PX_NET_WORDS_MAX];
@@ -126,7 +126,7 @@ static int make_ready(struct driver *d, char **argv)
     return r == 0 ? wait_until_ready(d) : r;
 }
 
-/* Until one of the two is gone. Its words are read, so that it never waits to say them. */
+/* Waits until one of the two has ended. pasta's messages are read, so that it never blocks on them. */
 static void attend(const struct driver *d)
 {
     struct pollfd events[] = {{.fd = PX_NET_FD_ENGINE, .events = POLLIN}, {.fd = d->pidfd, .events = POLLIN}, {.fd = d->words, .events = POLLIN}};
@@ -165,7 +165,7 @@ static void linger(const struct driver *d)
 int main(int argc, char **argv)
 {
     struct driver d = {.network = -EBADF, .ready = -EBADF, .words = -EBADF, .pidfd = -EBADF};
-    /* Whoever started it may be a thread that goes before the box does: its engine's socket says when it is over. */
+    /* The thread that started px-pasta may end before the box does: a hang-up of px's socket means the end. */
     (void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
     if (argc < 2 || argc > ARGS_MAX)
         return 2;

@@ -441,7 +441,7 @@ static void put_root(struct printer *p)
     px_json_end(p->j);
 }
 
-/* What a config has no words for, so that nobody takes it for held. */
+/* What a config cannot express, so that nobody takes it for enforced. */
 static void put_annotations(struct printer *p)
 {
     px_auto_buf struct px_buf text = PX_BUF(4096);

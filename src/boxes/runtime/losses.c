@@ -38,7 +38,7 @@ static void print_value(const struct px_field *f, const struct px_policy *policy
     px_json_end(&j);
 }
 
-/* Whether somebody gave it a value that holds anything. */
+/* Whether the policy sets it to a value that is not empty. */
 static bool is_set(const struct px_field *f, const struct px_policy *policy)
 {
     static const struct px_policy nothing;

@@ -87,7 +87,7 @@ static void add_rules(const struct px_plan *native, struct px_start_orders *o, s
     px_buf_add(out, rules, o->rules_count * sizeof rules[0]);
 }
 
-/* Nobody would answer a question that a filter without a listener asks. */
+/* A filter without a listener must not ask: no process would answer. */
 static void answer_itself(struct sock_filter *code, size_t length)
 {
     for (size_t i = 0; i < length; i++)

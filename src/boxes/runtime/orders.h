@@ -19,6 +19,6 @@ struct px_orders {
     bool counted;               /* a cgroup counts the processes, so that the limit of the same kind steps back */
 };
 
-/* Appends to out, whose sticky error stands for every failure. */
+/* Appends to out, whose sticky error holds every failure. */
 void px_orders_print(const struct px_plan *native, const struct px_runtime_kind *kind, const struct px_orders *given,
                      struct px_buf *out);

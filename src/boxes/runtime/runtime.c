@@ -84,7 +84,7 @@ static int open_socket(struct run *run, int *ret_child)
     px_auto_fd int low = ends[1];
     run->socket = ends[0];
     *ret_child = for_child(low);
-    /* The kernel itself says who speaks, in our numbers. */
+    /* The kernel gives the sender's pid, in our pid namespace. */
     r = px_sys(SYS_setsockopt, run->socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
     return *ret_child < 0 ? *ret_child : (int)r;
 }
@@ -179,7 +179,7 @@ static int prepare(struct px_box *box, const struct px_policy *policy, struct px
     return px_stage_fill(&run->stage, &config, &orders, e);
 }
 
-/* ---- what px-start says ---- */
+/* ---- messages of px-start ---- */
 
 struct heard {
     struct px_start_message message;
@@ -243,7 +243,7 @@ static void watch(struct px_box *box, int fd, uint32_t tag)
     (void)epoll_ctl(box->epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-/* From now on signals go to the command, and what the filter refuses and the terminal says comes to us. */
+/* From now on signals go to the command, and we get the filter's notifications and the terminal's output. */
 static void on_runs(struct px_box *box, struct heard *h)
 {
     int next = 0;
@@ -302,7 +302,7 @@ static void ready(struct px_box *box)
             return;
         if (r > 0)
             take(box, &h);
-        for (int k = 0; k < PX_START_CARRIES_MAX; k++)  /* what nobody took */
+        for (int k = 0; k < PX_START_CARRIES_MAX; k++)  /* those that were not taken */
             (void)px_fd_close(h.fds[k]);
         if (r == 0) {
             (void)epoll_ctl(box->epoll, EPOLL_CTL_DEL, run->socket, NULL);
@@ -427,7 +427,7 @@ static int wait_for_start(struct px_box *box, struct px_err *e)
     return run->failed ? start_failed(run, e) : 0;
 }
 
-/* What differs from the native box, beyond what its own plan says. */
+/* Differences to the native box, beyond what its own plan lists. */
 static void add_notes(struct px_plan *plan, const struct px_runtime_kind *kind)
 {
     px_plan_has(plan, "runtime=%s", kind->name);

@@ -405,7 +405,7 @@ static int make_plan(struct px_stage *st, bool bind_to_thread, int log, struct p
     return r;
 }
 
-/* The result speaks of the box, not of what is around it. */
+/* The result describes the inner box, not the one around it. */
 static void take_notes(struct px_plan *plan, const struct px_plan *native)
 {
     memcpy(plan->mechanisms, native->mechanisms, sizeof plan->mechanisms);

@@ -79,7 +79,7 @@ static void say(const struct start *s, const struct px_start_message *message, c
         (void)px_pass_send(s->socket, message, sizeof *message, fds, count, 0);
 }
 
-/* Without a socket a person is told; with one, the supervisor finds better words. */
+/* Without a socket prints the error for a person; with one, the supervisor has a better message. */
 static _Noreturn void give_up(const struct start *s, const struct px_start_message *failure)
 {
     static const char *const words[] = {
@@ -341,7 +341,7 @@ static void tell_runs(const struct start *s, long pid)
 /* Returns when the command's program runs. CLONE_VFORK waits for that or for its failure; the child has memory of its own. */
 static int launch(const struct start *s)
 {
-    /* Whoever leads the session of the terminal has to give it up before another can take it. */
+    /* The leader of the terminal's session must give it up before another can take it. */
     if (s->orders->terminal == PX_START_GIVEN_TERMINAL)
         (void)px_sys(SYS_ioctl, 0, TIOCNOTTY, 0);
     long pid = px_sys(SYS_clone, CLONE_VFORK | CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
@@ -450,7 +450,7 @@ static void wait_for_go(struct start *s)
 
 /* ---- the beginning ---- */
 
-/* A file of ours on a read-only root; what it says was worked out by the supervisor. */
+/* A file of px's on a read-only root; the supervisor computed its content. */
 static const struct px_start_orders *read_orders(void)
 {
     struct stat st = {0};

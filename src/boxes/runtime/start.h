@@ -32,12 +32,12 @@ struct px_start_limit {
 struct px_start_rule {
     uint64_t rights;            /* of Landlock */
     uint32_t path;
-    uint32_t maybe;             /* a missing path is no error */
+    uint32_t maybe;             /* a missing path is not an error */
 };
 
 struct px_start_filter {
     uint32_t code, length;      /* length in instructions; 0: none */
-    uint32_t listen;            /* what it refuses is also told to the supervisor */
+    uint32_t listen;            /* refused calls are also reported to the supervisor */
 };
 
 struct px_start_orders {
@@ -86,7 +86,7 @@ enum px_start_step {
     PX_START_RLIMIT,
     PX_START_SECCOMP,
     PX_START_EXEC,
-    PX_START_CGROUP,            /* never said: the supervisor's own part */
+    PX_START_CGROUP,            /* never sent: the supervisor's own part */
 };
 
 struct px_start_message {
