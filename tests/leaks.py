@@ -8,8 +8,9 @@ namespace lives as long as a process, a mount or a descriptor of a process holds
 it; `boxes` also reads the kernel's own count of namespaces where it may.
 
 Others may run boxes and mount things on the same machine. `guard` gives its command a mount namespace, so that every mount
-in it is the command's; who may not make one looks at mounts that name $TMPDIR. Of the rest only what stays is reported.
-With --beside another guarded command runs at the same time: then the groups, the homes and /run/px may be the other's.
+in it is the command's; who may not make one looks at mounts that name $TMPDIR. Groups below those of other sessions do not
+count. Of the rest only what stays is reported. With --beside another guarded command runs at the same time: then the groups,
+the homes and /run/px may be the other's.
 
 Both print `not ok NAME: why`; `guard` ends with the command's status, or 3 if something was left and the command was content.
 """
@@ -126,17 +127,33 @@ def is_held(path):
     return False
 
 
-def groups():
-    heads = ("px-", os.environ.get("PX_TEST_RUN", "px") + "-")
-    found = {os.path.join(top, name) for top, names, _ in os.walk("/sys/fs/cgroup") for name in names if name.startswith(heads)}
-    return {path for path in found if not is_held(path)}
-
-
 def names_in(path):
     try:
         return {os.path.join(path, name) for name in os.listdir(path)}
     except OSError:
         return set()
+
+
+def own_groups():
+    """(our own group, the top) of every hierarchy. px makes its groups below its own, a runtime some below one above."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        names, path = line.split(":", 2)[1:]
+        top = Path("/sys/fs/cgroup", names.removeprefix("name=") or "unified")
+        if not names and not top.is_dir():
+            top = top.parent            # v2 alone
+        own = top / path.lstrip("/")
+        if top.is_dir():
+            yield own if own.is_dir() else top, top
+
+
+def groups():
+    """Not those below a group that is neither ours nor above ours: these are of other sessions."""
+    heads = ("px-", os.environ.get("PX_TEST_RUN", "px") + "-")
+    found = set()
+    for own, top in own_groups():
+        found |= {os.path.join(at, name) for at, names, _ in os.walk(own) for name in names}
+        found |= {path for at in own.parents if at == top or top in at.parents for path in names_in(at)}
+    return {path for path in found if os.path.basename(path).startswith(heads) and not is_held(path)}
 
 
 def own_files():
