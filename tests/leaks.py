@@ -8,9 +8,9 @@ namespace lives as long as a process, a mount or a descriptor of a process holds
 it; `boxes` also reads the kernel's own count of namespaces where it may.
 
 Others may run boxes and mount things on the same machine. `guard` gives its command a mount namespace, so that every mount
-in it is the command's; who may not make one looks at mounts that name $TMPDIR. Groups below
-those of other sessions do not count. Of the rest only what stays is reported.
-With --beside another guarded command runs at the same time: then the groups, the homes and /run/px may be the other's.
+in it is the command's; who may not make one looks at mounts that name $TMPDIR. Groups below those of other sessions do not
+count. Of the rest only what stays is reported. With --beside another guarded command runs at the same time: then the groups,
+the homes and /run/px may be the other's.
 
 Both print `not ok NAME: why`; `guard` ends with the command's status, or 3 if something was left and the command was content.
 """
