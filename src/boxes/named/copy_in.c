@@ -331,6 +331,7 @@ static int cannot_read(const char *path, int err, struct px_err *e)
 
 PX_API int px_living_copy_in(struct px_living *living, const char *host_path, const char *box_path, struct px_err *e)
 {
+    PX_ERR(e);
     char path[PX_TAR_NAME_MAX];
     struct px_named_there there = {0};
     struct stat st;

@@ -306,6 +306,7 @@ static int receive(struct px_living *l, struct place *p, const char *path, const
 PX_API int px_living_copy_out(struct px_living *living, const char *box_path, const char *host_path, const char *size_max,
                               uint64_t *ret_skipped, struct px_err *e)
 {
+    PX_ERR(e);
     char path[PX_TAR_NAME_MAX], dir[PX_TAR_NAME_MAX];
     struct place *p = calloc(1, sizeof *p);
     if (!p)

@@ -16,6 +16,7 @@
 
 PX_API int px_policy_new(const char *preset, struct px_policy **ret_policy, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_policy *policy = calloc(1, sizeof *policy);
     if (!policy)
         return px_fail(e, PX_E_MEMORY, ENOMEM, "policy");
@@ -60,6 +61,7 @@ static void note_said(struct px_policy *policy, const char *field, const char *v
 
 PX_API int px_policy_set(struct px_policy *policy, const char *field, const char *value, struct px_err *e)
 {
+    PX_ERR(e);
     if (px_policy_put(policy, field, value, e) < 0)
         return -1;
     if (px_equal(field, "pids"))
@@ -90,6 +92,7 @@ int px_policy_copy(const struct px_policy *policy, struct px_policy **ret_copy, 
 
 PX_API int px_policy_json(const struct px_policy *policy, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_buf struct px_buf out = PX_BUF(16 << 20);
     struct px_json j = {.out = &out, .pretty = true};
     px_json_object(&j, NULL);
