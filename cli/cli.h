@@ -53,7 +53,7 @@ struct options {
 /* What a command takes of the options: some of the policy's, and flags of its own. */
 struct word;
 struct option_rules {
-    const char *const *fields;  /* only these may be said; NULL: all */
+    bool command, project;      /* only fields that px_field_info marks so may be said */
     const char *else_is, *fix;  /* of others: "--base is the image's, not a run's" */
     const char *list;           /* where all are listed; NULL: px exec --help */
     const struct word *own;     /* ends with a NULL name; NULL: none */

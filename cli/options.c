@@ -64,21 +64,16 @@ static bool is_no(const char *value)
     return false;
 }
 
-static int check_allowed(const struct reader *r, const char *name, struct px_err *e)
+static int check_allowed(const struct reader *r, const struct px_field_info *f, struct px_err *e)
 {
-    for (const char *const *f = r->rules->fields; f; f++) {
-        if (!*f)
-            return make_error(e, 1, r->rules->fix, "--%s %s", name, r->rules->else_is);
-        if (strcmp(*f, name) == 0)
-            return 0;
-    }
-    return 0;
+    bool allowed = (f->command || !r->rules->command) && (f->project || !r->rules->project);
+    return allowed ? 0 : make_error(e, 1, r->rules->fix, "--%s %s", f->name, r->rules->else_is);
 }
 
 static int set_field(struct reader *r, const struct px_field_info *f, const char *behind, struct px_err *e)
 {
     const char *value = f->flag ? (behind ? behind : "true") : NULL;
-    if (check_allowed(r, f->name, e) < 0)
+    if (check_allowed(r, f, e) < 0)
         return -1;
     if (f->absent)
         return r->out->policy ? px_policy_set(r->out->policy, f->name, "", e) : 0;

@@ -92,6 +92,8 @@ TEST(policies)
     struct px_policy *policy = policy_with(NULL, NULL), *other = NULL;
     FAILS(px_policy_new, "no-such-preset", &other);
     FAILS(px_policy_set, policy, "no-such-field", "1");
+    FAILS(px_policy_get, policy, "no-such-field", &text);
+    MEMORY(px_policy_copy, policy, &other);
     MEMORY(px_policy_json, policy, &text);
     FAILS(px_policy_export, policy, words, "no-such-format", &text);
     px_policy_free(policy);

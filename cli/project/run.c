@@ -26,14 +26,6 @@ struct asked {
 
 /* ---- words ---- */
 
-/* Of the policy, what is not the image's and the working tree's. */
-static const char *const box_fields[] = {
-    "bind",        "tmpfs", "workdir",   "env",     "env-file", "net",          "memory",     "cpus",   "cpu-time",
-    "pids",        "disk",  "file-size", "nofile",  "timeout",  "output-limit", "output-end", "limits", "tty",
-    "interactive", "user",  "hostname",  "require", "seccomp",  "apparmor",     "timings",
-    "allow-net",   "deny-net",  "allow-host-loopback",  "host-port",            "publish",    "dns",    "http-proxy",
-    NULL};
-
 static int check_words(struct asked *a, struct px_err *e)
 {
     const struct options *o = &a->o;
@@ -68,7 +60,7 @@ static int read_words(struct asked *a, int argc, char **argv, struct px_err *e)
                                {"--read-only", 0, &a->how.read_only, NULL},
                                {NULL, 0, NULL, NULL}};
     const struct option_rules rules = {
-        .fields = box_fields,
+        .project = true,
         .else_is = "is not for a project's sandbox",
         .own = own,
         .fix = "Its root is the project's image, its working tree is at /app.",
