@@ -9,8 +9,11 @@
  *     px_doctor_free(doctor);
  *
  * Every mechanism is tried in short-lived children of the calling process: a forbidden act that has to fail and its
- * permitted twin that has to work. Then real boxes are started. Nothing stays behind, and the rules of px/px.h hold; the whole
- * takes about a second, and never longer than its bounds (5 s for each child and box, 2 s for each program) add up to. */
+ * permitted twin that has to work. Then real boxes are started. Nothing stays behind; the whole takes about a second,
+ * and never longer than its bounds (5 s for each child and box, 2 s for each program) add up to.
+ *
+ * Owns:    a px_doctor owns every row and text; they are borrowed until px_doctor_free.
+ * Threads: as in px/px.h. */
 #pragma once
 
 #include <px/px.h>

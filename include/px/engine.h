@@ -16,8 +16,10 @@
  * An engine is one small process of px that makes boxes ahead of time; a pool is one policy with so many boxes ready. Each box
  * runs one command and is gone with it: none is ever used twice. What px_pool_box gives is an ordinary px_box.
  *
- * A pool may be used by several threads at once. If the engine dies, its boxes die with it and say so in their results; when
- * it is gone px_pool_box fails with PX040. */
+ * If the engine dies, its boxes die with it and say so in their results; when it is gone px_pool_box fails with PX040.
+ *
+ * Owns:    engine, pools and boxes are each freed by their own function. A pool copies its policy.
+ * Threads: a pool may be used by several threads at once; an engine and a box by one at a time. */
 #pragma once
 
 #include <px/px.h>

@@ -19,7 +19,11 @@
  *     px_box_free(box);                        // before px_living_close
  *
  * A command ends when the program that asked for it does, unless it was detached: then the keeper holds it, and its output
- * goes to bounded logs in the box's directory. Errors: PX041 for names, PX040 for a box that is gone. */
+ * goes to bounded logs in the box's directory. Errors: PX041 for names, PX040 for a box that is gone.
+ *
+ * Owns:    a px_living owns its connection, not the box; a px_keeper owns the box and ends it. Boxes of px_living_exec are
+ *          freed before px_living_close.
+ * Threads: as in px/px.h. Several threads open the same box by a px_living each. */
 #pragma once
 
 #include <px/px.h>

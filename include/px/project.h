@@ -4,9 +4,12 @@
  *     if (px_project_open(NULL, NULL, &p, &e) < 0 || px_project_sync(p, &(struct px_sync){0}, &json, &e) < 0)
  *         return complain(&e);
  *
- * Rules as in px/px.h. Answers are JSON objects {"status","message","details"}, yours to free(). Only
- * px_project_init, px_project_sync and
- * px_project_update write files of the project, and each of them whole or not at all. */
+ * Answers are JSON objects {"status","message","details"}. Only px_project_init, px_project_sync, px_project_update,
+ * px_project_depend, px_project_sandbox_edit and, for a person, px_project_ready write files of the project, and each of
+ * them whole or not at all.
+ *
+ * Owns:    answers are yours to free(). A px_launch borrows its project; free it before px_project_close.
+ * Threads: as in px/px.h. */
 #pragma once
 
 #include <px/px.h>

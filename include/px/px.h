@@ -15,10 +15,14 @@
  *     px_box_free(box);
  *     px_policy_free(policy);
  *
- * Rules. Functions return 0 or -1 and then fill *e (which may be NULL). A `ret_` pointer is yours, a returned pointer is
- * borrowed from the object. Objects belong to one thread at a time; different objects may be used from different threads at
- * once. The library has no globals, starts no thread that outlives the call, installs no signal handler, and never touches the working directory,
- * the umask, the environment, or a descriptor that it did not open. It reaps only its own children, by pidfd. */
+ * Errors:  functions return 0, or -1 and fill *e. `e` may be NULL in every function.
+ * Owns:    a `ret_` pointer is yours and is written only on success; a returned pointer is borrowed from the object.
+ *          A box owns its result.
+ * Threads: any thread may call any function, unless its header says otherwise. An object belongs to one thread at a time;
+ *          different objects may be used from different threads at once.
+ * Leaves:  the library has no globals, starts no thread that outlives the call, installs no signal handler, and never
+ *          touches the working directory, the umask, the environment, or a descriptor that it did not open. It reaps only
+ *          its own children, by pidfd. */
 #pragma once
 
 #include <stdarg.h>

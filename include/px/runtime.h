@@ -1,4 +1,7 @@
-/* px/runtime.h - a policy for the hands of an OCI runtime. */
+/* px/runtime.h - a policy in the format of an OCI runtime, which then runs the box instead of px.
+ *
+ * Owns:    the text is yours to free(); the policy is only read.
+ * Threads: as in px/px.h. */
 #pragma once
 
 #include <px/px.h>

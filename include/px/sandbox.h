@@ -4,8 +4,11 @@
  *     if (px_sandbox_open(NULL, &s, &e) < 0 || px_sandbox_base_build(s, "debian-12", NULL, &json, &e) < 0)
  *         return complain(&e);
  *
- * Rules as in px/px.h. Answers are JSON objects on one line, yours to free(). Work that takes long tells its progress, and can be
- * ended by a signal at any moment: the next call finds everything as it was before, or done. */
+ * Answers are JSON objects on one line. Work that takes long tells its progress, and can be ended by a signal at any
+ * moment: the next call finds everything as it was before, or done.
+ *
+ * Owns:    answers are yours to free(). A px_root_lease keeps a root in the store until px_root_lease_free.
+ * Threads: a px_sandbox belongs to one thread at a time; several, also of other processes, may use the same store. */
 #pragma once
 
 #include <px/px.h>

@@ -16,7 +16,8 @@
  * dropped; where no overlay can be had the action runs on a copy, with the same results. Every action is one line of the
  * task's journal, LOGS_DIR/ID.jsonl. A workspace belongs to one action at a time: PX405 says that it is taken.
  *
- * Rules are those of px/px.h. A struct px_tasks may be used by several threads at once, a run by one. */
+ * Owns:    a run owns its result; it is freed before its px_tasks.
+ * Threads: a px_tasks may be used by several threads at once, a run by one at a time. */
 #pragma once
 
 #include <px/px.h>
