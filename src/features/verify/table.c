@@ -18,8 +18,8 @@ enum { FL = F | L, FO = F | O, FG = F | G, FLO = F | L | O, FLG = F | L | G, FOG
     {#check, NULL, PX_CHECK_TWIN, PX_HOW_##how, tiers, options, "", "base", broken_by, {NONE, NONE}},
 
 const struct px_verify_row px_verify_rows[] = {
-#include "attacks.def"
 #include "checks.def"
+#include "attacks.def"
 };
 const size_t px_verify_rows_count = PX_COUNT_OF(px_verify_rows);
 
