@@ -148,14 +148,15 @@ static int set_row(struct args *a, const struct option *o, const char *value, st
     return 0;
 }
 
-bool args_takes_field(const struct verb *verb, const char *name)
+bool args_takes_some(const struct verb *verb)
 {
-    const char *const *f = verb->policy ? verb->policy->fields : NULL;
-    if (!f)
-        return verb->policy != NULL;
-    while (*f && strcmp(*f, name) != 0)
-        f++;
-    return *f != NULL;
+    return verb->policy && (verb->policy->command || verb->policy->project);
+}
+
+bool args_takes_field(const struct verb *verb, const struct px_field_info *field)
+{
+    const struct field_rules *rules = verb->policy;
+    return rules && (field->command || !rules->command) && (field->project || !rules->project);
 }
 
 static bool is_no(const char *value)
@@ -217,8 +218,8 @@ static int take_option(struct args *a, const struct option *o, const char *behin
 {
     const struct field_rules *rules = a->verb->policy;
     const char *name = o->row ? o->row->name : o->field.name;
-    bool preset = o->row && rules && rules->fields && strcmp(name, "preset") == 0;
-    if (preset || (!o->row && !args_takes_field(a->verb, name)))
+    bool preset = o->row && args_takes_some(a->verb) && strcmp(name, "preset") == 0;
+    if (preset || (!o->row && !args_takes_field(a->verb, &o->field)))
         return make_error(e, 1, rules->fix, "--%s %s", name, rules->else_is);
     if (!o->row && o->field.absent)
         return refuse_field(name, e);

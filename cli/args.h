@@ -36,7 +36,7 @@ struct option_list {
 
 /* Which fields of a policy a verb takes as options, beside --command, --preset, --plan and --report. */
 struct field_rules {
-    const char *const *fields;  /* NULL: all; else these, and no --preset */
+    bool command, project;      /* only fields that px_field_info marks so, and no --preset; neither: all */
     const char *else_is, *fix;  /* of others: "--base is the box's, not a command's" */
 };
 
@@ -101,4 +101,6 @@ int explain_error(struct args *a);      /* cli/explain.c: px explain PXnnn */
 extern const struct field_rules args_every_field;
 extern const struct option_row args_box_rows[];     /* of every verb that takes options of a policy; the last is --report */
 enum { ARGS_BOX_REPORT = 3 };
-bool args_takes_field(const struct verb *verb, const char *name);
+/* Whether it takes some fields of a policy, and not all. */
+bool args_takes_some(const struct verb *verb);
+bool args_takes_field(const struct verb *verb, const struct px_field_info *field);

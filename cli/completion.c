@@ -75,11 +75,11 @@ static void print_fields(const struct command *c)
     struct px_field_info f;
     const struct verb *widest = NULL;
     for (const struct verb *v = c->verbs; v->name; v++)
-        if (v->policy && (!widest || !v->policy->fields))
+        if (v->policy && (!widest || !args_takes_some(v)))
             widest = v;
-    print_names(widest ? args_box_rows + (widest->policy->fields ? ARGS_BOX_REPORT : 0) : NULL);
+    print_names(widest ? args_box_rows + (args_takes_some(widest) ? ARGS_BOX_REPORT : 0) : NULL);
     for (size_t i = 0; widest && px_policy_field(i, &f) == 0; i++)
-        if (!f.absent && !f.hidden && args_takes_field(widest, f.name))
+        if (!f.absent && !f.hidden && args_takes_field(widest, &f))
             print(" --%s", f.name);
 }
 

@@ -24,9 +24,9 @@ static void print_rows(const char *indent, const struct option_row *rows)
 static void print_policy(const char *indent, const struct verb *v)
 {
     struct px_field_info f;
-    print_rows(indent, args_box_rows + (v->policy->fields ? ARGS_BOX_REPORT : 0));
+    print_rows(indent, args_box_rows + (args_takes_some(v) ? ARGS_BOX_REPORT : 0));
     for (size_t i = 0; px_policy_field(i, &f) == 0; i++)
-        if (!f.absent && !f.hidden && args_takes_field(v, f.name))
+        if (!f.absent && !f.hidden && args_takes_field(v, &f))
             print_option(indent, f.letter, f.name, f.flag ? NULL : f.arg, f.optional, f.help);
 }
 
@@ -37,7 +37,7 @@ static void print_verb(const struct verb *v)
     (void)snprintf(left, sizeof left, "  %s%s%s", v->name, *v->name && *v->words ? " " : "", v->words);
     print(strlen(left) <= 32 ? "%-34s%s\n" : "%s\n                                  %s\n", left, v->help);
     print_rows("    ", v->rows);
-    if (v->policy && v->policy->fields)
+    if (args_takes_some(v))
         print_policy("    ", v);
 }
 
@@ -62,7 +62,7 @@ static void print_only_verb(const struct command *c)
         return;
     print("\nOptions:\n");
     print_rows("", v->rows);
-    if (v->policy && (v->policy->fields || !v->rows))
+    if (v->policy && (args_takes_some(v) || !v->rows))
         print_policy("", v);
     print_option("", 'h', "help", NULL, false, "this text");
 }

@@ -131,16 +131,9 @@ static int open_files(struct words *w, struct px_err *e)
 static int look_at_policy(struct words *w, bool *ret_network, struct px_err *e)
 {
     struct px_policy *policy = NULL;
-    px_auto_free char *json = NULL;
-    int r = make_policy(w, &policy, e);
-    if (r >= 0)
-        r = px_policy_json(policy, &json, e);
-    if (r >= 0) {
-        json_t *doc = json_loads(json, 0, NULL);
-        const char *net = json_string_value(json_object_get(doc, "net"));
-        *ret_network = net && strcmp(net, "none") != 0 && strcmp(net, "loopback") != 0;
-        json_decref(doc);
-    }
+    px_auto_free char *net = NULL;
+    int r = make_policy(w, &policy, e) < 0 ? -1 : px_policy_get(policy, "net", &net, e);
+    *ret_network = r >= 0 && strcmp(net, "\"none\"") != 0 && strcmp(net, "\"loopback\"") != 0;
     px_policy_free(policy);
     return r;
 }

@@ -226,11 +226,8 @@ int run_detached(struct cli *cli, struct options *o)
 
 /* ---- commands in one ---- */
 
-/* What a command may have of its own; everything else is the box's. */
-static const char *const command_fields[] = {"tty",     "interactive",  "env",        "env-file", "workdir",
-                                             "timeout", "output-limit", "output-end", "detach",   NULL};
-static const struct field_rules command_rules = {command_fields, "is the box's, not a command's",
-                                                 "Say it when the box is started: px box start."};
+static const struct field_rules command_rules = {.command = true, .else_is = "is the box's, not a command's",
+                                                 .fix = "Say it when the box is started: px box start."};
 
 struct in_box {
     struct px_living *living;

@@ -30,14 +30,6 @@ struct asked {
 
 /* ---- words ---- */
 
-/* Of the policy, what is not the image's and the working tree's. */
-static const char *const box_fields[] = {
-    "bind",        "tmpfs", "workdir",   "env",     "env-file", "net",          "memory",     "cpus",   "cpu-time",
-    "pids",        "disk",  "file-size", "nofile",  "timeout",  "output-limit", "output-end", "limits", "tty",
-    "interactive", "user",  "hostname",  "require", "seccomp",  "apparmor",     "timings",
-    "allow-net",   "deny-net",  "allow-host-loopback",  "host-port",            "publish",    "dns",    "http-proxy",
-    NULL};
-
 static int check_words(struct asked *a, struct px_err *e)
 {
     const struct options *o = a->o;
@@ -329,8 +321,8 @@ static const struct option_row rows[] = {
     {"read-only", 0, OPTION_FLAG, offsetof(struct words, read_only), NULL, "the program cannot write in the project"},
     {0},
 };
-static const struct field_rules rules = {box_fields, "is not for a project's sandbox",
-                                         "Its root is the project's image, its working tree is at /app."};
+static const struct field_rules rules = {.project = true, .else_is = "is not for a project's sandbox",
+                                         .fix = "Its root is the project's image, its working tree is at /app."};
 
 #define RUN rows, .size = sizeof(struct words), .command = COMMAND_NEXT, .policy = &rules
 

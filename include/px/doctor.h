@@ -11,7 +11,10 @@
  * Every mechanism is tried in short-lived children of the calling process: a forbidden operation must fail, and its
  * permitted counterpart must work. Then real boxes are started. Nothing is left behind, and the rules of px/px.h
  * apply. It takes about a second, and at most the sum of its limits (5 s for each child and box, 2 s for each
- * program). */
+ * program).
+ *
+ * Owns:    a px_doctor owns every row and text; they are borrowed until px_doctor_free.
+ * Threads: as in px/px.h. */
 #pragma once
 
 #include <px/px.h>

@@ -17,7 +17,10 @@
  * boxes. Each box runs one command and ends with it: no box is used twice. px_pool_box returns an ordinary px_box.
  *
  * A pool may be used by several threads at once. If the engine dies, its boxes die with it and their results report
- * it; px_pool_box then fails with PX040. */
+ * it; px_pool_box then fails with PX040.
+ *
+ * Owns:    engine, pools and boxes are each freed by their own function. A pool copies its policy.
+ * Threads: a pool may be used by several threads at once; an engine and a box by one at a time. */
 #pragma once
 
 #include <px/px.h>

@@ -16,7 +16,10 @@
  * is UTF-8. Errors name what is allowed instead and never show a path of the host; px_files_message has the exact
  * words for a model.
  *
- * Beyond the rules of px/px.h: a px_files is immutable, so several threads may use it at once. */
+ * Beyond the rules of px/px.h: a px_files is immutable, so several threads may use it at once.
+ *
+ * Owns:    a px_files owns the descriptors of its directories; what functions give is freed as each of them says.
+ * Threads: a px_files never changes once it is made: several threads may use one at once. */
 #pragma once
 
 #include <px/px.h>

@@ -19,7 +19,11 @@
  *     px_box_free(box);                        // before px_living_close
  *
  * A command ends when the program that started it ends, unless it was detached: then the keeper owns it, and its
- * output is in bounded logs in the box's directory. Errors: PX041 for names, PX040 for a box that has ended. */
+ * output is in bounded logs in the box's directory. Errors: PX041 for names, PX040 for a box that has ended.
+ *
+ * Owns:    a px_living owns its connection, not the box; a px_keeper owns the box and ends it. Boxes of px_living_exec are
+ *          freed before px_living_close.
+ * Threads: as in px/px.h. Several threads open the same box by a px_living each. */
 #pragma once
 
 #include <px/px.h>

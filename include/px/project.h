@@ -5,7 +5,10 @@
  *         return complain(&e);
  *
  * Rules as in px/px.h. Answers are JSON objects {"status","message","details"}, yours to free(). Only
- * px_project_init, px_project_sync and px_project_update write files of the project, each atomically. */
+ * px_project_init, px_project_sync and px_project_update write files of the project, each atomically.
+ *
+ * Owns:    answers are yours to free(). A px_launch borrows its project; free it before px_project_close.
+ * Threads: as in px/px.h. */
 #pragma once
 
 #include <px/px.h>

@@ -15,10 +15,14 @@
  *     px_box_free(box);
  *     px_policy_free(policy);
  *
- * Rules. Functions return 0 or -1 and then fill *e (which may be NULL). A `ret_` pointer is yours, a returned pointer is
- * borrowed from the object. Objects belong to one thread at a time; different objects may be used from different threads at
- * once. The library has no globals, starts no thread that outlives the call, installs no signal handler, and never touches the working directory,
- * the umask, the environment, or a descriptor that it did not open. It reaps only its own children, by pidfd. */
+ * Errors:  functions return 0, or -1 and fill *e. `e` may be NULL in every function.
+ * Owns:    a `ret_` pointer is yours and is written only on success; a returned pointer is borrowed from the object.
+ *          A box owns its result.
+ * Threads: any thread may call any function, unless its header says otherwise. An object belongs to one thread at a time;
+ *          different objects may be used from different threads at once.
+ * Leaves:  the library has no globals, starts no thread that outlives the call, installs no signal handler, and never
+ *          touches the working directory, the umask, the environment, or a descriptor that it did not open. It reaps only
+ *          its own children, by pidfd. */
 #pragma once
 
 #include <stdarg.h>
@@ -67,6 +71,11 @@ PX_API int px_policy_new(const char *preset, struct px_policy **ret_policy, stru
 PX_API void px_policy_free(struct px_policy *policy);
 /* Sets one field by its name in px-policy(5), with the command line's grammar: ("memory", "512m"). Repeatable fields add. */
 PX_API int px_policy_set(struct px_policy *policy, const char *field, const char *value, struct px_err *e);
+/* The value of one field as JSON, as px_policy_json prints it: "none" in its quotes, 30, true, ["A=1"]; null if it has none.
+ * free() it. */
+PX_API int px_policy_get(const struct px_policy *policy, const char *field, char **ret_json, struct px_err *e);
+/* Another policy with the same preset and all that was set since. */
+PX_API int px_policy_copy(const struct px_policy *policy, struct px_policy **ret_copy, struct px_err *e);
 /* The policy as a JSON object; free() it. */
 PX_API int px_policy_json(const struct px_policy *policy, char **ret_json, struct px_err *e);
 /* Warnings for its author, one a line, or NULL: unknown names in a profile, for example. free() it. */
@@ -96,6 +105,8 @@ struct px_field_info {
     bool absent;                /* known, but refused by this build */
     bool optional;              /* the value may be left out */
     bool hidden;                /* not in any help */
+    bool command;               /* px_box_exec and px_living_exec look at it; else it is the box's */
+    bool project;               /* px_project_run.policy may set it; else it is the project's */
 };
 PX_API int px_policy_field(size_t index, struct px_field_info *ret_info);  /* -1 past the end */
 

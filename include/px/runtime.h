@@ -1,4 +1,7 @@
-/* px/runtime.h - a policy in the format of an OCI runtime. */
+/* px/runtime.h - a policy in the format of an OCI runtime.
+ *
+ * Owns:    the text is yours to free(); the policy is only read.
+ * Threads: as in px/px.h. */
 #pragma once
 
 #include <px/px.h>

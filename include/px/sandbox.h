@@ -5,7 +5,10 @@
  *         return complain(&e);
  *
  * Rules as in px/px.h. Answers are JSON objects on one line, yours to free(). Long operations report progress, and
- * can be ended by a signal at any moment: the next call finds everything unchanged or complete. */
+ * can be ended by a signal at any moment: the next call finds everything unchanged or complete.
+ *
+ * Owns:    answers are yours to free(). A px_root_lease keeps a root in the store until px_root_lease_free.
+ * Threads: a px_sandbox belongs to one thread at a time; several, also of other processes, may use the same store. */
 #pragma once
 
 #include <px/px.h>

@@ -16,7 +16,8 @@
  * dropped. Where no overlay is possible the action runs on a copy, with the same results. Every action is one line
  * of the task's journal, LOGS_DIR/ID.jsonl. A workspace is used by one action at a time: PX405 if it is in use.
  *
- * Rules are those of px/px.h. A struct px_tasks may be used by several threads at once, a run by one. */
+ * Owns:    a run owns its result; it is freed before its px_tasks.
+ * Threads: a px_tasks may be used by several threads at once, a run by one at a time. */
 #pragma once
 
 #include <px/px.h>

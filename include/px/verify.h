@@ -12,8 +12,9 @@
  * terminal, a key, a process, a descriptor that was left open; and servers (px-outside) that only boxes of the run
  * can reach. All belong to the run and are removed at its end, also if the caller dies.
  *
- * Beyond the rules of px/px.h: the run forks once, so call it from a program of one thread; it plants a key in the session
- * keyring and holds a descriptor without close-on-exec while it lasts. */
+ * Owns:    a report owns its checks and texts until px_verify_free. The run frees the policies that make_policy gives.
+ * Threads: the run forks once, so call it from a program of one thread. While it lasts it keeps a key in the session
+ *          keyring and a descriptor without close-on-exec. */
 #pragma once
 
 #include <px/px.h>

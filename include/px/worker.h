@@ -15,7 +15,10 @@
  *       - {pattern: git status, approval_required: false}
  *
  * The shell tool runs a command line in a box that shows the roots of the worker and read-only system directories,
- * nothing else. A failed command is explained: first what px itself stopped, then hints from its output. */
+ * nothing else. A failed command is explained: first what px itself stopped, then hints from its output.
+ *
+ * Owns:    a px_worker owns its px_files, which px_worker_files lends; a policy of px_worker_policy is freed before it.
+ * Threads: a px_worker never changes once it is loaded: several threads may use one at once. */
 #pragma once
 
 #include <px/files.h>

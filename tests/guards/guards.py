@@ -6,6 +6,7 @@
     launcher  the small launcher has the objects of src/core and start/launcher.c
     names     an external function begins with its folder or a file of it, and no two folders share such a word
     folders   a folder has at most 6,000 lines in 45 files, and no family of more than five files with one prefix
+    errors    a public function that takes an error begins with PX_ERR, and tests/null_error.c calls it without one
     banned    nothing in tools/banned.txt is called in src/, cli/, helpers/ and mcp/
     child     the child's objects need only the symbols in tests/guards/child-symbols.txt
     globals   libpx.so and libpx.a have no mutable globals
@@ -256,6 +257,28 @@ def check_names(repo, build):
                 findings.append(f"{path.name}: {name} begins with neither its folder nor a file of it")
             elif owner.setdefault(word, folder) != folder:
                 findings.append(f"{path.name}: px_{word}_ is {owner[word]}'s, and {name} is in {folder}")
+    report(sorted(findings))
+
+
+# ---- NULL for the error --------------------------------------------------------------------------------------------
+
+
+def functions_with_error(repo):
+    declared = re.compile(r"PX_API[^;]*?\b(px_\w+)\s*\([^;]*\bstruct px_err \*e\)")
+    return {name for path in sources(repo, ("include/px",), (".h",)) for name in declared.findall(strip(read(path)))}
+
+
+def check_errors(repo, _build):
+    public, begun, findings = functions_with_error(repo), set(), []
+    for path in sources(repo, ("src",), (".c",)):
+        for name, first in re.findall(r"^\w[^;{}()]*\b(px_\w+)\([^;{}]*\)\n\{\n(.*)\n", read(path), re.MULTILINE):
+            if name in public and first.strip() != "PX_ERR(e);":
+                findings.append(f"{path.name}: {name} does not begin with PX_ERR(e)")
+            begun |= {name} & public
+    called = set(re.findall(r"\b(?:(?:FAILS|MEMORY)\(|SAYS\(\w+, )(px_\w+)", read(repo / "tests/null_error.c")))
+    findings += [f"{name} is not defined in src/" for name in public - begun]
+    findings += [f"tests/null_error.c has no row for {name}" for name in public - called]
+    findings += [f"tests/null_error.c: {name} is no public function with an error" for name in called - public]
     report(sorted(findings))
 
 
@@ -650,6 +673,7 @@ CHECKS = {
     "symbols": check_symbols,
     "launcher": check_launcher,
     "names": check_names,
+    "errors": check_errors,
     "folders": check_folders,
     "banned": check_banned,
     "child": check_child,
@@ -712,6 +736,11 @@ GOOD = {
 }
 CALLS = ("PX_SYSCALL(read, 0, ALLOW, ALLOW, ALLOW)\nPX_SYSCALL(mount,  165, DENY,  DENY, DENY)\n"
          "PX_SYSCALL(capset, 126, ALLOW, ALLOW, DENY)\n")
+ERRORS = {
+    "include/px/a.h": "/* PX_API int px_old(struct px_err *e); */\nPX_API int px_a(int x,\n    struct px_err *e);\nPX_API int px_b(void);\n",
+    "src/core/base/a.c": "PX_API int px_a(int x, struct px_err *e)\n{\n    PX_ERR(e);\n}\nint px_b(void)\n{\n    return 0;\n}\n",
+    "tests/null_error.c": "FAILS(px_a, 1);\n",
+}
 # check, verdict that must come, a word its details must hold, files that differ from GOOD (None: missing)
 SAMPLES = [
     ("layers", "ok", "", {}),
@@ -832,6 +861,11 @@ SAMPLES = [
     ("folders", "FAIL", "6003 lines in", {"src/core/base/long.c": "\n" * 6001}),
     ("folders", "ok", "", {"src/core/base/test_long.c": "\n" * 6001}),
     ("folders", "FAIL", "6 files begin with keep_", {f"src/core/base/keep_{word}.c": "" for word in "abcdef"}),
+    ("errors", "ok", "", ERRORS),
+    ("errors", "FAIL", "px_a does not begin", {**ERRORS, "src/core/base/b.c": "int px_a(int x, struct px_err *e)\n{\n    return 0;\n}\n"}),
+    ("errors", "FAIL", "px_a is not defined", {**ERRORS, "src/core/base/a.c": ""}),
+    ("errors", "FAIL", "no row for px_a", {**ERRORS, "tests/null_error.c": ""}),
+    ("errors", "FAIL", "px_b is no public", {**ERRORS, "tests/null_error.c": "SAYS(PX_NO, px_b);\nMEMORY(px_a, 1);\n"}),
     ("child", "skip", "none of the objects", {}),
     ("child", "ok", "", {"child.c": "int other(void); int f(void) { return other(); }", "child2.c": "int other(void) { return 1; }"}),
     ("child", "ok", "", {"child.c": "#include <string.h>\nvoid *f(void *a, void *b, unsigned long n) { return memcpy(a, b, n); }"}),

@@ -15,6 +15,7 @@ static void on_aside(void *user, const char *line)
 
 int px_sandbox_open(const char *home, struct px_sandbox **ret_sandbox, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_sandbox *s = calloc(1, sizeof *s);
     if (!s)
         return px_no_memory(e);

@@ -198,10 +198,10 @@ static int run(struct deletion *d, const char *const *words, struct px_json *j)
 
 int px_sandbox_delete(struct px_sandbox *s, const char *const *words, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_buf struct px_buf text = PX_BUF(ANSWER_MAX);
     struct px_json j = {.out = &text};
-    struct px_err own = {0};
-    struct deletion d = {.s = s, .e = e ? e : &own, .targets = calloc(TARGETS_MAX, sizeof *d.targets)};
+    struct deletion d = {.s = s, .e = e, .targets = calloc(TARGETS_MAX, sizeof *d.targets)};
     if (!d.targets)
         return px_no_memory(e);
     px_json_object(&j, NULL);

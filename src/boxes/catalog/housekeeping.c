@@ -75,6 +75,7 @@ static int read_bounds(const struct px_gc_request *how, struct px_gc *gc, struct
 
 int px_sandbox_gc(struct px_sandbox *s, const struct px_gc_request *how, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     static const struct px_gc_request nothing;
     struct px_gc gc = {0};
 
@@ -102,6 +103,7 @@ static bool is_gone(enum px_record_kind kind, const char *name)
 
 int px_sandbox_clean(struct px_sandbox *s, bool dry_run, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_gc gc = {.dry_run = dry_run, .unnamed = true, .gone = is_gone};
 
     return collect(s, &gc, ret_json, e);
@@ -160,11 +162,11 @@ static int add_record(void *user, enum px_record_kind kind, const struct px_oid 
 
 int px_sandbox_list(struct px_sandbox *s, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     static const char *const words[PX_RECORD_KINDS] = {"bases", "images", "envs"};
     px_auto_buf struct px_buf text = PX_BUF(ANSWER_MAX);
     struct px_json j = {.out = &text};
-    struct px_err own = {0};
-    struct listed listed = {.s = s, .j = &j, .e = e ? e : &own};
+    struct listed listed = {.s = s, .j = &j, .e = e};
 
     px_json_object(&j, NULL);
     px_json_int(&j, "schema", 1);
@@ -221,6 +223,7 @@ static int add_verified(struct px_sandbox *s, struct px_json *j, uint64_t total,
 
 int px_sandbox_status(struct px_sandbox *s, bool verify, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_buf struct px_buf text = PX_BUF(ANSWER_MAX);
     struct px_json j = {.out = &text};
     struct px_store_size size;

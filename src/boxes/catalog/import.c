@@ -194,6 +194,7 @@ static int import(struct px_sandbox *s, const char *name, const char *source, co
 int px_sandbox_base_import(struct px_sandbox *s, const char *name, const char *source, char **ret_json,
                            struct px_err *e)
 {
+    PX_ERR(e);
     return check_name(name, e) < 0 ? -1 : import(s, name, source, NULL, ret_json, e);
 }
 

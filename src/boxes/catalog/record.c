@@ -210,7 +210,7 @@ static int read_record(struct px_store *store, const struct px_oid *oid, struct 
     if (r != 0)
         return r;
     if (px_document_read(px_buf_text(&text), text.len, "the record of a base", PX_E_RECORD, &base->record, e) < 0)
-        return e && e->code == PX_E_RECORD ? damaged(oid, e) : -1;
+        return e->code == PX_E_RECORD ? damaged(oid, e) : -1;
     const char *name = px_document_text(base->record, "name"), *tree = px_document_text(base->record, "tree");
     uint64_t version = 0;
     if (!name || !tree || px_hash_oid_parse(tree, false, &base->tree) < 0 ||
@@ -283,8 +283,6 @@ static int beyond_repair(const struct px_base *base, struct px_err *e)
 int px_catalog_base_whole(struct px_sandbox *s, const struct px_base *base, struct px_err *e)
 {
     struct px_tree_build *build = NULL;
-    struct px_err own = {0};
-    e = e ? e : &own;
     int r = px_tree_has(s->store, &base->tree) ? 1 : px_tree_begin(s->store, &base->tree, &build, e);
     if (r != 0)
         return r < 0 ? -1 : 0;
@@ -343,8 +341,7 @@ int px_catalog_image_find(struct px_store *store, const char *name, json_t **ret
     if (px_document_read(px_buf_text(&text), text.len, "the record of an image", PX_E_RECORD, &record, &damaged) < 0) {
         if (damaged.code == PX_E_RECORD)
             return not_written_by_px(store, &id, damaged.why, e);
-        if (e)
-            *e = damaged;
+        *e = damaged;
         return -1;
     }
     const char *digest = px_document_text(record, "image_digest");

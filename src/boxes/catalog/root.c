@@ -103,7 +103,7 @@ static void describe(const struct px_unpacked *done, struct px_buf *out)
 /* The file's name before what the helper said, who does not know it. */
 static int name_archive(const char *path, struct px_err *e)
 {
-    if (!e || e->code != PX_E_ARCHIVE)
+    if (e->code != PX_E_ARCHIVE)
         return -1;
     struct px_err said = *e;
     px_fail(e, PX_E_ARCHIVE, 0, "'%.200s': %s", path, said.what);
@@ -213,6 +213,7 @@ static int root_of_path(struct px_sandbox *s, const char *base, char **ret_dir, 
 int px_sandbox_root(struct px_sandbox *s, const char *base, const char *rootfs, char **ret_dir,
                     struct px_root_lease **ret_lease, struct px_err *e)
 {
+    PX_ERR(e);
     if (rootfs)
         return root_of_file(s, rootfs, ret_dir, ret_lease, e);
     if (px_equal(base, "host")) {

@@ -155,6 +155,7 @@ static int bind_git(struct px_policy *policy, const struct px_root *root, const 
 int px_files_bind(const struct px_files *files, const char *target, struct px_policy *policy,
                   struct px_err *e)
 {
+    PX_ERR(e);
     char source[PATH_MAX], place[2 * PATH_MAX];
     for (size_t i = 0; i < files->count; i++) {
         const struct px_root *root = &files->roots[i];

@@ -392,6 +392,7 @@ static int finish(struct call *c, struct px_files_answer *ret, struct px_err *e)
 int px_files_call(const struct px_files *files, const struct px_files_ask *ask, struct px_files_answer *ret_answer,
                   struct px_err *e)
 {
+    PX_ERR(e);
     const struct op *op = find_op(ask->op);
     struct call c = {.files = files, .ask = ask, .text = PX_BUF(WORDS_MAX), .out = PX_BUF(WORDS_MAX)};
     c.json.out = &c.out;

@@ -14,6 +14,7 @@ static const uint64_t write_rights = PX_LL_WRITE_FILE | PX_LL_TRUNCATE | PX_LL_M
 
 int px_files_confine(const struct px_files *files, struct px_err *e)
 {
+    PX_ERR(e);
     int abi = px_landlock_abi(), r = 0;
     if (abi <= 0)
         return 0;

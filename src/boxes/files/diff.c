@@ -22,6 +22,7 @@ static int write_diff(const char *path, const struct px_diff_side *before, const
 int px_files_diff(const struct px_files *files, const char *path, const char *to, const char *text,
                   size_t len, char **ret_diff, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_files_text old = {0}, new = {0};
     struct px_window window;
     int r = px_files_read(files, path, 0, UINT64_MAX, &old, e);

@@ -165,6 +165,7 @@ static int edit_file(const struct px_files *f, const char *path, const struct px
 int px_files_edit(const struct px_files *files, const char *path, const struct px_files_edit *edits, size_t count,
                   bool dry_run, struct px_files_done *ret_done, struct px_err *e)
 {
+    PX_ERR(e);
     struct work w = {0};
     if (count == 0 || count > PX_FILES_EDITS_MAX)
         return px_fail(e, PX_E_EDIT, 0, "Cannot edit: there must be from 1 to %d edits.", PX_FILES_EDITS_MAX);

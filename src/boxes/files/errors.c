@@ -59,6 +59,7 @@ static void add_message(struct px_buf *out, const struct px_err *error)
 
 int px_files_message(const struct px_err *error, char **ret_text, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_buf struct px_buf out = PX_BUF(MESSAGE_MAX);
     add_message(&out, error);
     char *text = px_buf_take(&out);
@@ -117,6 +118,7 @@ static void json_details(struct px_json *j, const struct px_err *error)
 
 int px_files_error_json(const struct px_files *files, const struct px_err *error, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_buf struct px_buf out = PX_BUF(ERROR_JSON_MAX), message = PX_BUF(MESSAGE_MAX);
     struct px_json j = {.out = &out};
     add_message(&message, error);

@@ -179,6 +179,7 @@ static int read_request(const struct px_files *files, json_t *doc, struct reques
 int px_files_call_json(const struct px_files *files, const char *op, const char *json, size_t len,
                        struct px_files_answer *ret_answer, struct px_err *e)
 {
+    PX_ERR(e);
     json_error_t error;
     if (len > REQUEST_MAX)
         return px_fail(e, PX_E_LIMIT, 0, "the request is larger than %d bytes", REQUEST_MAX);

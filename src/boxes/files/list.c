@@ -137,6 +137,7 @@ static int list_one(struct px_walk *w, const struct px_root *root, const char *r
 int px_files_list(const struct px_files *files, const struct px_files_query *query,
                   struct px_files_entries *ret_entries, struct px_err *e)
 {
+    PX_ERR(e);
     struct gather g = {.query = query};
     return run_with(files, &g, ret_entries, e, list_one);
 }
@@ -241,6 +242,7 @@ static int search_one(struct px_walk *w, const struct px_root *root, const char 
 int px_files_search(const struct px_files *files, const struct px_files_query *query,
                     struct px_files_entries *ret_entries, struct px_err *e)
 {
+    PX_ERR(e);
     size_t len = query->text ? strlen(query->text) : 0;
     struct gather g = {.query = query, .bytes = SEARCH_BYTES, .needle_len = len};
     if (len == 0 || len > TEXT_LENGTH_MAX || strchr(query->text, '\n')) {

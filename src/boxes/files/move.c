@@ -80,6 +80,7 @@ static int copy_to(int from, const struct stat *st, const struct target *t)
 
 int px_files_copy(const struct px_files *files, const char *from, const char *to, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_place source;
     struct target t = {.spot.dir = -EBADF};
     struct stat st;
@@ -121,6 +122,7 @@ static int open_source(const struct px_files *f, const char *path, bool director
 
 int px_files_delete(const struct px_files *files, const char *path, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_place place;
     px_auto_spot struct px_files_target spot = {.dir = -EBADF};
     if (open_source(files, path, false, &place, &spot, e) < 0)
@@ -175,6 +177,7 @@ static int check_inside(const struct px_place *from, const struct target *t, con
 
 int px_files_move(const struct px_files *files, const char *from, const char *to, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_place source;
     struct target t = {.spot.dir = -EBADF};
     px_auto_spot struct px_files_target spot = {.dir = -EBADF};
@@ -192,6 +195,7 @@ int px_files_move(const struct px_files *files, const char *from, const char *to
 
 int px_files_make_directory(const struct px_files *files, const char *path, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_place place;
     int r = px_files_resolve_place(files, path, 0, &place);
     if (r == -ENOTDIR)

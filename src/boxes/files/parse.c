@@ -80,6 +80,7 @@ static int parse_one(const char *word, struct words *w, struct px_files_root *ro
 int px_files_parse(const char *const *words, size_t count, bool git_writable, struct px_files **ret_files,
                    struct px_err *e)
 {
+    PX_ERR(e);
     if (count > PX_FILES_ROOTS_MAX)
         return px_files_new(NULL, count, ret_files, e);
     struct words *w = calloc(count + 1, sizeof *w);

@@ -119,6 +119,7 @@ static void cut(struct px_files_text *t, const struct px_window *w)
 int px_files_read(const struct px_files *files, const char *path, uint64_t offset, uint64_t max_chars,
                   struct px_files_text *ret_text, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_place place;
     struct px_window window = {0};
     struct px_files_text text = {0};

@@ -272,6 +272,7 @@ int px_files_resolve_open(const struct px_files *f, const char *path, struct px_
 
 int px_files_open(const struct px_files *files, const char *path, int *ret_fd, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_place place;
     struct stat st;
     int fd = px_files_resolve_open(files, path, &place, &st, e);

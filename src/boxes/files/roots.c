@@ -237,6 +237,7 @@ static int add_requested(struct px_files *f, const struct px_files_root *root, s
 
 int px_files_new(const struct px_files_root *roots, size_t count, struct px_files **ret_files, struct px_err *e)
 {
+    PX_ERR(e);
     if (count == 0 || count > PX_FILES_ROOTS_MAX) {
         (void)px_fail(e, PX_E_ROOT, 0, "there are %s roots", count ? "too many" : "no");
         return px_why(e, "A file sandbox has from 1 to %d roots.", PX_FILES_ROOTS_MAX);
@@ -332,6 +333,7 @@ static int inherit(const struct px_files *parent, struct px_files *f, struct px_
 int px_files_derive(const struct px_files *parent, const struct px_files_narrow *narrow, struct px_files **ret_files,
                     struct px_err *e)
 {
+    PX_ERR(e);
     px_auto(px_files) struct px_files *f = calloc(1, sizeof *f);
     if (!f)
         return px_files_error_memory(e);

@@ -39,6 +39,7 @@ static const struct sock_filter filter[] = {
 
 int px_files_seal(const struct px_files *files, struct px_err *e)
 {
+    PX_ERR(e);
     int in_force = px_files_confine(files, e);
     if (in_force < 0)
         return -1;

@@ -54,6 +54,7 @@ static int look(const struct px_place *place, struct px_files_stat *ret)
 int px_files_resolve(const struct px_files *files, const char *path, char **ret_path, struct px_files_stat *ret_stat,
                      struct px_err *e)
 {
+    PX_ERR(e);
     struct px_place place;
     struct px_files_stat st = {0};
     int r = px_files_resolve_place(files, path, 0, &place);
@@ -75,6 +76,7 @@ int px_files_resolve(const struct px_files *files, const char *path, char **ret_
 
 int px_files_stat(const struct px_files *files, const char *path, struct px_files_stat *ret_stat, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_place place;
     struct px_files_stat st = {0};
     int r = px_files_resolve_place(files, path, 0, &place);

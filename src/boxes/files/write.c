@@ -84,6 +84,7 @@ int px_files_write_place(const struct px_files *f, const char *path, const struc
 int px_files_write(const struct px_files *files, const char *path, const char *data, size_t len,
                    struct px_files_done *ret_done, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_place place;
     struct px_window window;
     if (px_files_target_allow(files, path, 0, &place, e) < 0)

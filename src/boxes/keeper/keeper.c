@@ -54,6 +54,7 @@ static int open_door(struct px_keeper *k, struct px_err *e)
 
 PX_API int px_keeper_new(const char *home, const struct px_policy *policy, struct px_keeper **ret_keeper, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_keeper *k = calloc(1, sizeof *k);
     if (!k)
         return px_no_memory(e);
@@ -362,6 +363,7 @@ static bool is_over(const struct px_keeper *k)
 
 PX_API int px_keeper_run(struct px_keeper *keeper, int stop_fd, int starter_fd, struct px_err *e)
 {
+    PX_ERR(e);
     struct watched w = {0};
     int r = 0;
     keeper->starter = starter_fd;

@@ -75,6 +75,7 @@ static int enter(struct px_living *l, struct px_err *e)
 
 PX_API int px_living_open(const char *home, const char *name, struct px_living **ret_living, struct px_err *e)
 {
+    PX_ERR(e);
     if (!px_policy_name_ok(name)) {
         (void)px_fail(e, PX_E_NAME, 0, "'%.80s' is not a name for a box", name);
         return px_fix(e, "Write a name of small letters, digits and '-', such as my-box.");
@@ -142,8 +143,7 @@ static int await_answer(struct px_living *l, int msec, struct px_named_message *
         return no_answer(l, r, e);
     if (m->err.code) {
         *ret_fd = px_fd_close(*ret_fd);
-        if (e)
-            *e = m->err;
+        *e = m->err;
         return -1;
     }
     return 0;
@@ -181,6 +181,7 @@ int px_named_client_init(struct px_living *living, struct px_err *e)
 
 PX_API int px_living_policy(struct px_living *living, struct px_policy **ret_policy, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_buf struct px_buf text = PX_BUF(PX_KEEP_TEXT_MAX);
     size_t words;
     if (take_home(living, e) < 0)
@@ -207,6 +208,7 @@ static void tell_began(struct px_living *l, const struct px_box *box)
 PX_API int px_living_exec(struct px_living *living, const struct px_policy *command, const char *const argv[],
                           const struct px_io *io, struct px_box **ret_box, struct px_err *e)
 {
+    PX_ERR(e);
     if (take_home(living, e) < 0 || px_box_exec(living->home, command, argv, io, ret_box, e) < 0)
         return -1;
     tell_began(living, *ret_box);
@@ -238,6 +240,7 @@ static int take_text(const struct px_living *l, int fd, char **ret_text, struct 
 
 PX_API int px_living_info(struct px_living *living, bool all, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     const struct px_named_message question = {.kind = PX_KEEP_INFO, .number = all};
     struct px_named_message m = {0};
     px_auto_fd int fd = -EBADF;
@@ -269,6 +272,7 @@ static int look(struct px_living *l, enum px_keeper_look which, size_t size, voi
 
 PX_API int px_living_state(struct px_living *living, struct px_living_state *ret_state, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_free void *one = NULL;
     size_t count = 0;
     if (look(living, PX_KEEP_STATE, sizeof *ret_state, &one, &count, e) < 0)
@@ -282,6 +286,7 @@ PX_API int px_living_state(struct px_living *living, struct px_living_state *ret
 PX_API int px_living_commands(struct px_living *living, struct px_living_command **ret_list, size_t *ret_count,
                               struct px_err *e)
 {
+    PX_ERR(e);
     void *list = NULL;
     if (look(living, PX_KEEP_COMMANDS, sizeof **ret_list, &list, ret_count, e) < 0)
         return -1;
@@ -292,6 +297,7 @@ PX_API int px_living_commands(struct px_living *living, struct px_living_command
 PX_API int px_living_processes(struct px_living *living, struct px_living_process **ret_list, size_t *ret_count,
                                struct px_err *e)
 {
+    PX_ERR(e);
     void *list = NULL;
     if (look(living, PX_KEEP_PROCESSES, sizeof **ret_list, &list, ret_count, e) < 0)
         return -1;
@@ -306,6 +312,7 @@ static int bad_signal(int signal, struct px_err *e)
 
 PX_API int px_living_signal(struct px_living *living, int signal, unsigned command, unsigned *ret_count, struct px_err *e)
 {
+    PX_ERR(e);
     const struct px_named_message question = {.kind = PX_KEEP_SIGNAL, .number = signal, .command = command};
     struct px_named_message m = {0};
     px_auto_fd int fd = -EBADF;
@@ -318,6 +325,7 @@ PX_API int px_living_signal(struct px_living *living, int signal, unsigned comma
 
 PX_API int px_living_signal_process(struct px_living *living, int signal, int pid, struct px_err *e)
 {
+    PX_ERR(e);
     const struct px_named_message question = {.kind = PX_KEEP_SIGNAL_PROCESS, .number = signal, .command = (unsigned)pid};
     struct px_named_message m = {0};
     px_auto_fd int fd = -EBADF;
@@ -330,6 +338,7 @@ PX_API int px_living_signal_process(struct px_living *living, int signal, int pi
 
 PX_API int px_living_ask_stop(struct px_living *living, struct px_err *e)
 {
+    PX_ERR(e);
     const struct px_named_message question = {.kind = PX_KEEP_STOP};
     int r = living->stops ? 0 : px_named_send(living->socket, &question, -EBADF);
     living->stops = true;
@@ -338,6 +347,7 @@ PX_API int px_living_ask_stop(struct px_living *living, struct px_err *e)
 
 PX_API int px_living_stop(struct px_living *living, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_named_message m = {0};
     int fd = -EBADF;
     int r = px_living_ask_stop(living, e);
@@ -352,8 +362,7 @@ PX_API int px_living_stop(struct px_living *living, struct px_err *e)
         r = r == 0 ? -EPIPE : r < 0 ? r : 0;
     }
     if (r == 1 && m.err.code) {
-        if (e)
-            *e = m.err;
+        *e = m.err;
         return -1;
     }
     /* Another user may have stopped it first. */
@@ -367,6 +376,7 @@ PX_API int px_living_stop(struct px_living *living, struct px_err *e)
 PX_API int px_living_detach(struct px_living *living, const struct px_policy *command, const char *const argv[],
                             unsigned *ret_command, struct px_err *e)
 {
+    PX_ERR(e);
     const struct px_named_message question = {.kind = PX_KEEP_RUN};
     struct px_named_message m = {0};
     px_auto_buf struct px_buf text = PX_BUF(PX_KEEP_TEXT_MAX);
@@ -392,6 +402,7 @@ PX_API int px_living_detach(struct px_living *living, const struct px_policy *co
 PX_API int px_living_wait(struct px_living *living, unsigned command, int msec, int *ret_exit_code, char **ret_json,
                           struct px_err *e)
 {
+    PX_ERR(e);
     const struct px_named_message question = {.kind = PX_KEEP_WAIT, .command = command};
     struct px_named_message m = {0};
     px_auto_fd int fd = -EBADF;
@@ -406,8 +417,7 @@ PX_API int px_living_wait(struct px_living *living, unsigned command, int msec, 
     if (r != 1 || m.kind != PX_KEEP_ANSWER)
         return no_answer(living, r == 1 ? 0 : r, e);
     if (m.err.code) {
-        if (e)
-            *e = m.err;
+        *e = m.err;
         return -1;
     }
     *ret_exit_code = m.number;
@@ -416,6 +426,7 @@ PX_API int px_living_wait(struct px_living *living, unsigned command, int msec, 
 
 PX_API int px_living_input(struct px_living *living, unsigned command, struct px_err *e)
 {
+    PX_ERR(e);
     const struct px_named_message question = {.kind = PX_KEEP_INPUT, .command = command};
     struct px_named_message m = {0};
     int fd = -EBADF;
@@ -426,6 +437,7 @@ PX_API int px_living_input(struct px_living *living, unsigned command, struct px
 
 PX_API int px_living_end_input(struct px_living *living, unsigned command, struct px_err *e)
 {
+    PX_ERR(e);
     const struct px_named_message question = {.kind = PX_KEEP_END_INPUT, .command = command};
     struct px_named_message m = {0};
     px_auto_fd int fd = -EBADF;
@@ -435,6 +447,7 @@ PX_API int px_living_end_input(struct px_living *living, unsigned command, struc
 PX_API long px_living_log(struct px_living *living, unsigned command, enum px_stream stream, struct px_log_at *at, void *out,
                           size_t size, struct px_err *e)
 {
+    PX_ERR(e);
     long n = px_named_log_read(living->dir, command, stream, at, out, size);
     return n < 0 ? px_fail(e, PX_E_IO, (int)n, "the log of command %u cannot be read", command) : n;
 }

@@ -335,6 +335,7 @@ static int cannot_read(const char *path, int err, struct px_err *e)
 
 PX_API int px_living_copy_in(struct px_living *living, const char *host_path, const char *box_path, struct px_err *e)
 {
+    PX_ERR(e);
     char path[PX_NAMED_PATH_MAX];
     struct px_named_there there = {0};
     struct stat st;

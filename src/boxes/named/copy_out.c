@@ -219,6 +219,7 @@ static int receive(struct px_living *l, struct place *p, const char *path, const
 PX_API int px_living_copy_out(struct px_living *living, const char *box_path, const char *host_path, const char *size_max,
                               uint64_t *ret_skipped, struct px_err *e)
 {
+    PX_ERR(e);
     char path[PX_NAMED_PATH_MAX], dir[PX_NAMED_PATH_MAX];
     struct place p = {.dir = -EBADF, .tree = -EBADF, .file = -EBADF, .limits = px_unpack_limits_default};
     p.limits.bytes = (uint64_t)SIZE_DEFAULT_GIB << 30;

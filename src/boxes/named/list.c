@@ -67,6 +67,7 @@ static char **as_array(const struct names *n)
 
 PX_API int px_living_list(const char *home, char ***ret_names, size_t *ret_count, struct px_err *e)
 {
+    PX_ERR(e);
     struct names n = {0};
     px_auto_fd int boxes = -EBADF;
     if (px_named_boxes(home, false, &boxes, e) < 0)

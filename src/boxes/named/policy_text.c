@@ -1,5 +1,6 @@
 /* A command's policy as texts: all that running it takes, computed where the caller's directory, files and variables
  * are. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,26 +25,30 @@ static void number(struct px_buf *out, const char *field, uint64_t value, const 
         pair(out, field, text);
 }
 
+static void add_field(const struct px_policy *policy, const struct px_field *f, struct px_buf *out)
+{
+    const void *at = (const char *)policy + f->offset;
+    if (f->type == &px_policy_env_type) {
+        for (size_t i = 0; i < policy->env.count; i++)
+            pair(out, f->name, policy->env.items[i]);
+    } else if (f->type == &px_field_bool) {
+        if (*(const bool *)at)
+            pair(out, f->name, "true");
+    } else {
+        assert(f->type == &px_field_msec || f->type == &px_field_bytes || f->type == &px_field_count);
+        number(out, f->name, *(const uint64_t *)at, f->type == &px_field_msec ? "ms" : "");
+    }
+}
+
 void px_named_pack(const struct px_policy *policy, bool with_memory, struct px_buf *out)
 {
     char user[32];
     if (px_fmt(user, sizeof user, "%u:%u", policy->user.uid, policy->user.gid) >= 0)
         pair(out, "user", user);
     pair(out, "workdir", policy->workdir ? policy->workdir : policy->work_dir ? policy->work_target : px_rootfs_home);
-    for (size_t i = 0; i < policy->env.count; i++)
-        pair(out, "env", policy->env.items[i]);
-    number(out, "cpu-time", policy->cpu_time_msec, "ms");
-    number(out, "pids", policy->pids, "");
-    number(out, "file-size", policy->file_bytes, "");
-    number(out, "nofile", policy->nofile, "");
-    number(out, "timeout", policy->timeout_msec, "ms");
-    number(out, "output-limit", policy->output_bytes, "");
-    if (policy->output_end)
-        pair(out, "output-end", "true");
-    if (policy->interactive)
-        pair(out, "interactive", "true");
-    if (policy->tty)
-        pair(out, "tty", "true");
+    for (const struct px_field *f = px_policy_fields; f->name; f++)
+        if (f->flags & PX_POLICY_SENT)
+            add_field(policy, f, out);
     if (with_memory && policy->limits == PX_LIMITS_TRY && px_policy_limited(policy->memory_bytes)) {
         number(out, "memory", policy->memory_bytes, "");
         pair(out, "limits", "try");

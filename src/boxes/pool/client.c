@@ -122,6 +122,7 @@ static int spawn(const char *program, int socket, pid_t *ret_pid)
 
 PX_API int px_engine_new(const char *program, struct px_engine **ret_engine, struct px_err *e)
 {
+    PX_ERR(e);
     char found[4096];
     int ends[2];
     pid_t pid = 0;
@@ -206,6 +207,7 @@ static int order(struct px_engine *engine, const struct px_policy *policy, unsig
 PX_API int px_pool_new(struct px_engine *engine, const struct px_policy *policy, unsigned ready, struct px_pool **ret_pool,
                        struct px_err *e)
 {
+    PX_ERR(e);
     if (ready == 0 || ready > PX_POOL_READY_MAX)
         return px_fail(e, PX_E_VALUE, 0, "a pool keeps 1 to %d boxes ready, not %u", PX_POOL_READY_MAX, ready);
     struct px_pool *pool = calloc(1, sizeof *pool);
@@ -299,8 +301,7 @@ static int take_home(struct px_pool *pool, struct px_box **ret_home, bool *ret_o
     }
     if (local.code == 0)
         px_fail(&local, PX_E_GONE, 0, "every box of the pool has died while it waited");
-    if (e)
-        *e = local;
+    *e = local;
     return -1;
 }
 
@@ -339,6 +340,7 @@ static int watch_end(struct px_box *home, struct px_err *e)
 
 PX_API int px_pool_stay(struct px_pool *pool, struct px_box **ret_home, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_box *home = NULL;
     bool ordered = false;
     if (take_home(pool, &home, &ordered, e) < 0)
@@ -357,6 +359,7 @@ PX_API int px_pool_stay(struct px_pool *pool, struct px_box **ret_home, struct p
 PX_API int px_pool_box(struct px_pool *pool, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
                        struct px_err *e)
 {
+    PX_ERR(e);
     struct px_box *home = NULL;
     bool ordered = false;
     if (take_home(pool, &home, &ordered, e) < 0)

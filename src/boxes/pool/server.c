@@ -351,6 +351,7 @@ static void close_down(struct factory *f)
 
 PX_API int px_engine_serve(int socket, struct px_err *e)
 {
+    PX_ERR(e);
     struct factory f = {.user = socket, .epoll = epoll_create1(EPOLL_CLOEXEC), .image = px_launch_image(), .watched = {USER},
                         .makers_watched = {MAKERS}};
     int r = px_builders_new(f.image >= 0 ? &f.image : NULL, &f.makers, e);

@@ -82,6 +82,7 @@ static const struct format *find_format(const char *to, struct px_err *e)
 PX_API int px_policy_export(const struct px_policy *policy, const char *const argv[], const char *to, char **ret_text,
                             struct px_err *e)
 {
+    PX_ERR(e);
     struct px_policy plain = *policy;           /* borrows every text */
     const struct px_host host = {.uid = geteuid(), .gid = getegid(), .user_namespaces = true, .apparmor = true};
     const struct format *format = find_format(to, e);

@@ -532,7 +532,7 @@ int px_runtime_start(const struct px_policy *policy, const char *const argv[], c
     const struct px_policy around = policy_around(policy, kind);
     run->stage.plan->owner = kind->own_kernel ? policy->user : around.user;
     if (px_supervise_start(run->stage.plan, &around, io, &box, e) < 0) {
-        if (e && (e->code == PX_E_NOT_FOUND || e->code == PX_E_EXEC))
+        if (e->code == PX_E_NOT_FOUND || e->code == PX_E_EXEC)
             px_fail(e, PX_E_RUNTIME, e->sys, "%s cannot be run", kind->name);
         return -1;
     }

@@ -209,7 +209,7 @@ int px_buildbox_fix(struct px_err *e, const char *otherwise)
         {"Unable to locate package", "Check the name: the base's distribution has no package of this name."},
         {"has no installation candidate", "Check the name: the base's distribution has no package of this name."},
     };
-    for (size_t i = 0; e && i < PX_COUNT_OF(causes); i++)
+    for (size_t i = 0; i < PX_COUNT_OF(causes); i++)
         if (strstr(e->why, causes[i].said))
             return px_fix(e, "%s", causes[i].fix);
     return px_fix(e, "%s", otherwise);

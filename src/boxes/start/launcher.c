@@ -13,6 +13,7 @@ static int check_small(const struct px_policy *policy, struct px_err *e)
 
 PX_API int px_policy_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e)
 {
+    PX_ERR(e);
     (void)policy;
     (void)e;
     *ret_text = NULL;
@@ -21,11 +22,13 @@ PX_API int px_policy_warnings(const struct px_policy *policy, char **ret_text, s
 
 PX_API int px_policy_prepare(const struct px_policy *policy, struct px_err *e)
 {
+    PX_ERR(e);
     return check_small(policy, e);
 }
 
 PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[], char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_host host;
     px_parts_probe(policy, &host);
     return check_small(policy, e) < 0 ? -1 : px_parts_plan_json(policy, argv, &host, ret_json, e);
@@ -34,10 +37,9 @@ PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[]
 PX_API int px_box_start(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
                         struct px_err *e)
 {
+    PX_ERR(e);
     static const struct px_io nothing = {0};
-    struct px_err local = {0};
     struct px_host host;
-    e = e ? e : &local;
     px_parts_probe(policy, &host);
     return check_small(policy, e) < 0 ? -1 : px_parts_start(policy, argv, io ? io : &nothing, &host, &no_parts, ret_box, e);
 }

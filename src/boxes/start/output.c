@@ -13,6 +13,7 @@ static void add_mark(struct px_buf *out, uint64_t left_out)
 
 PX_API int px_box_output(const struct px_box *box, int stream, char **ret_text, size_t *ret_len, struct px_err *e)
 {
+    PX_ERR(e);
     const struct px_flow *f = &box->flow[stream == 2 ? 2 : 1];
     const struct px_result *r = &box->result;
     const struct px_bytes *kept = stream == 2 ? &r->err : &r->out;

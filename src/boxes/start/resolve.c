@@ -41,6 +41,7 @@ int px_start_filter(const struct px_policy *policy, struct px_host *host, struct
 
 PX_API int px_policy_warnings(const struct px_policy *policy, char **ret_text, struct px_err *e)
 {
+    PX_ERR(e);
     *ret_text = NULL;
     px_auto_buf struct px_buf out = PX_BUF(1 << 20);
     struct px_profile *profile = NULL;
@@ -96,6 +97,7 @@ static bool has_workspace(const struct px_policy *policy)
 
 PX_API int px_policy_seccomp(const struct px_policy *policy, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_buf struct px_buf out = PX_BUF(PRINT_MAX);
     struct px_json j = {.out = &out, .pretty = true};
     struct px_profile *profile = NULL;

@@ -11,6 +11,7 @@
 
 PX_API int px_scratch_make(const char *tmp, bool sweep, char **ret_path, int *ret_lock, struct px_err *e)
 {
+    PX_ERR(e);
     char path[PATH_MAX];
     px_auto_fd int lock = -EBADF;
     if (px_homes_make(tmp, sweep, path, sizeof path, &lock, e) < 0)

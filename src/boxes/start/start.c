@@ -65,6 +65,7 @@ static void done_root(struct rooted *r, struct px_box *box)
 
 PX_API int px_policy_prepare(const struct px_policy *policy, struct px_err *e)
 {
+    PX_ERR(e);
     struct rooted rooted;
     if (find_root(policy, PX_ROOT_LATER, &rooted, e) < 0)
         return -1;
@@ -85,6 +86,7 @@ static int plan_with(const struct px_policy *policy, const char *const argv[], c
 
 PX_API int px_plan_json(const struct px_policy *policy, const char *const argv[], char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     struct rooted rooted;
     if (find_root(policy, PX_ROOT_NOW, &rooted, e) < 0)
         return -1;
@@ -128,12 +130,10 @@ static int start_looking(const struct px_policy *policy, enum px_root_look look,
 PX_API int px_box_start(const struct px_policy *policy, const char *const argv[], const struct px_io *io, struct px_box **ret_box,
                         struct px_err *e)
 {
+    PX_ERR(e);
     static const struct px_io nothing = {0};
-    struct px_err local = {0};
     if (!io)
         io = &nothing;
-    if (!e)
-        e = &local;
     if (policy->detach) {
         px_fail(e, PX_E_USAGE, 0, "a detached command needs a box that stays");
         return px_fix(e, "Use px_keeper_new() and px_living_detach() of px/living.h, or px exec -d.");
@@ -174,7 +174,7 @@ static int stay_rooted(const struct px_policy *policy, bool bound, const int *im
     }
     if (px_supervise_start(plan, policy, &nothing, ret_home, e) == 0)
         return 0;
-    if (e && policy->require == PX_TIER_LANDLOCK && px_parts_no_namespaces(e)) {
+    if (policy->require == PX_TIER_LANDLOCK && px_parts_no_namespaces(e)) {
         px_why(e, "A box that stays has no weaker tier, and the full one cannot be had here.");
         px_fix(e, "Run `px doctor`: it says what is refused here.\nOr run each command in a box of its own: px exec --require landlock.");
     }
@@ -198,5 +198,6 @@ int px_start_stay(const struct px_policy *policy, bool bound, struct px_box **re
 
 PX_API int px_box_stay(const struct px_policy *policy, struct px_box **ret_home, struct px_err *e)
 {
+    PX_ERR(e);
     return px_start_stay(policy, false, ret_home, e);
 }

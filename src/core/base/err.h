@@ -5,7 +5,12 @@
  * Mustn't: allocate, print, or be used in the child (which reports a step and an errno instead). */
 #pragma once
 
+#include <string.h>
+
 #include <px/px.h>
+
+/* First in each public function: its caller may pass NULL for the error, and what it calls never sees NULL. */
+#define PX_ERR(e) struct px_err e##_own; e = e ? e : memset(&e##_own, 0, sizeof e##_own)
 
 struct px_error_text {
     int code;

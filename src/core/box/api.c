@@ -13,6 +13,7 @@
 PX_API int px_box_exec(struct px_box *home, const struct px_policy *command, const char *const argv[], const struct px_io *io,
                        struct px_box **ret_box, struct px_err *e)
 {
+    PX_ERR(e);
     static const struct px_io nothing = {0};
     if (home->control < 0 || home->reaped)
         return px_fail(e, PX_E_GONE, 0, "the box has ended");
@@ -21,6 +22,7 @@ PX_API int px_box_exec(struct px_box *home, const struct px_policy *command, con
 
 PX_API int px_box_network(struct px_box *box, const char *field, const char *value, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_carrier *carrier = box->home ? box->home->carrier : box->carrier;
     if (carrier)
         return carrier->change(carrier, field, value, e);
@@ -41,6 +43,7 @@ PX_API int px_box_fd(const struct px_box *box)
 
 PX_API int px_box_step(struct px_box *box, struct px_err *e)
 {
+    PX_ERR(e);
     return px_supervise_step(box, 0, e);
 }
 
@@ -52,6 +55,7 @@ PX_API int px_box_pid(const struct px_box *box)
 
 PX_API int px_box_wait(struct px_box *box, struct px_err *e)
 {
+    PX_ERR(e);
     int r;
     while ((r = px_supervise_step(box, -1, e)) > 0)
         ;
@@ -60,12 +64,14 @@ PX_API int px_box_wait(struct px_box *box, struct px_err *e)
 
 PX_API int px_box_signal(struct px_box *box, int signal, struct px_err *e)
 {
+    PX_ERR(e);
     int r = px_supervise_signal(box, signal);
     return r < 0 ? px_fail(e, PX_E_IO, r, "cannot send signal %d to the box", signal) : 0;
 }
 
 PX_API int px_box_kill(struct px_box *box, struct px_err *e)
 {
+    PX_ERR(e);
     (void)e;
     px_supervise_kill(box, PX_END_KILLED);
     return 0;
@@ -73,6 +79,7 @@ PX_API int px_box_kill(struct px_box *box, struct px_err *e)
 
 PX_API int px_box_resize(struct px_box *box, unsigned short rows, unsigned short cols, struct px_err *e)
 {
+    PX_ERR(e);
     int r = px_supervise_resize(box, rows, cols);
     return r < 0 ? px_fail(e, PX_E_TERMINAL, r, "PTY mode is not enabled") : 0;
 }
@@ -84,11 +91,13 @@ PX_API const struct px_result *px_box_result(const struct px_box *box)
 
 PX_API int px_box_json(const struct px_box *box, bool exact, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     return px_report_json(&box->result, box->argv, exact, ret_json, e);
 }
 
 PX_API int px_box_timings(const struct px_box *box, char **ret_text, struct px_err *e)
 {
+    PX_ERR(e);
     return px_supervise_timings(box, ret_text, e);
 }
 

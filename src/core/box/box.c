@@ -154,7 +154,7 @@ int px_supervise_start(struct px_plan *plan, const struct px_policy *policy, con
     }
     if ((box->partner && box->partner->prepare(box, policy, e) < 0) || px_launch(box, policy, io, e) < 0 ||
         px_supervise_watch(box, e) < 0 || let_go_of_plan(box) < 0) {
-        if (e && e->code == 0)
+        if (e->code == 0)
             px_no_memory(e);
         px_supervise_free(box);
         return -1;

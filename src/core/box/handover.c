@@ -206,8 +206,7 @@ int px_handover_take(int socket, struct px_box **ret_home, struct px_err *e)
     for (int i = 0; i < FDS_MAX; i++)
         (void)px_fd_close(fds[i]);
     if (r == 0) {
-        if (e)
-            *e = m.rest.why;
+        *e = m.rest.why;
         return -1;
     }
     if (r == -ENOMEM || r == -EMFILE)

@@ -16,6 +16,7 @@
 
 PX_API int px_policy_new(const char *preset, struct px_policy **ret_policy, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_policy *policy = calloc(1, sizeof *policy);
     if (!policy)
         return px_no_memory(e);
@@ -35,17 +36,16 @@ PX_API void px_policy_free(struct px_policy *policy)
     free(policy);
 }
 
+/* Another process of the same user must make the same policy of it: a relative path is made absolute, and a variable that
+ * was passed on by its name goes with its value. */
 static void note_said(struct px_policy *policy, const char *field, const char *value)
 {
-    static const char *const paths[] = {"bind", "work-dir", "rootfs", "base", "env-file", "seccomp"};
+    unsigned flags = px_field_find(px_policy_fields, field, strlen(field))->flags;
     struct px_buf *said = &policy->said;
     char here[4096];
-    bool relative = false;
     value = value ? value : "true";
-    for (size_t i = 0; i < PX_COUNT_OF(paths); i++)
-        relative = relative || (px_equal(field, paths[i]) && value[0] != '/' && (value[0] == '.' || strchr(value, '/')));
-    bool directory = px_equal(field, "overlay") || px_equal(field, "changes") || px_equal(field, "rootfs");
-    relative = relative || (directory && *value && *value != '/');
+    bool path = flags & PX_POLICY_DIR || (flags & PX_POLICY_PATH && (value[0] == '.' || strchr(value, '/')));
+    bool relative = path && *value && *value != '/';
     const char *variable = px_equal(field, "env") && !strchr(value, '=') ? px_policy_env(policy, value) : NULL;
     if (px_equal(field, "env") && !strchr(value, '=') && !variable)
         return;                 /* the caller does not have it */
@@ -60,6 +60,7 @@ static void note_said(struct px_policy *policy, const char *field, const char *v
 
 PX_API int px_policy_set(struct px_policy *policy, const char *field, const char *value, struct px_err *e)
 {
+    PX_ERR(e);
     if (px_policy_put(policy, field, value, e) < 0)
         return -1;
     if (px_equal(field, "pids"))
@@ -70,8 +71,9 @@ PX_API int px_policy_set(struct px_policy *policy, const char *field, const char
 
 /* Another process of the same user must get the same policy from the copy: relative paths are made absolute, and a
  * variable that was passed by its name gets its value. */
-int px_policy_copy(const struct px_policy *policy, struct px_policy **ret_copy, struct px_err *e)
+PX_API int px_policy_copy(const struct px_policy *policy, struct px_policy **ret_copy, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_policy *copy = NULL;
     if (px_policy_new(policy->preset, &copy, e) < 0)
         return -1;
@@ -88,8 +90,31 @@ int px_policy_copy(const struct px_policy *policy, struct px_policy **ret_copy, 
     return 0;
 }
 
+PX_API int px_policy_get(const struct px_policy *policy, const char *field, char **ret_json, struct px_err *e)
+{
+    PX_ERR(e);
+    const struct px_field *f = px_field_find(px_policy_fields, field, strlen(field));
+    px_auto_buf struct px_buf out = PX_BUF(16 << 20);
+    struct px_json j = {.out = &out};
+    if (!f || f->flags & PX_FIELD_ABSENT)
+        return px_fail(e, PX_E_USAGE, 0, "there is no field '%s'", field);
+    px_json_object(&j, NULL);
+    f->type->print((const char *)policy + f->offset, f, &j);
+    px_json_end(&j);
+    if (out.err < 0)
+        return px_fail(e, PX_E_MEMORY, out.err, "the policy is too large to print");
+    size_t skip = out.len > 2 ? strlen("{\"\":") + strlen(field) : out.len;   /* of {"FIELD":VALUE} the VALUE; {}: none */
+    size_t len = out.len > 2 ? out.len - skip - 1 : 0;
+    char *value = len ? strndup(out.data + skip, len) : strdup("null");
+    if (!value)
+        return px_fail(e, PX_E_MEMORY, ENOMEM, "policy");
+    *ret_json = value;
+    return 0;
+}
+
 PX_API int px_policy_json(const struct px_policy *policy, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_buf struct px_buf out = PX_BUF(16 << 20);
     struct px_json j = {.out = &out, .pretty = true};
     px_json_object(&j, NULL);
@@ -141,6 +166,7 @@ PX_API int px_policy_field(size_t index, struct px_field_info *ret_info)
             .name = f->name, .letter = f->letter, .type = f->type->name, .arg = f->arg, .help = f->help, .words = f->words,
             .flag = f->flags & PX_FIELD_FLAG, .repeat = f->flags & PX_FIELD_REPEAT, .absent = f->flags & PX_FIELD_ABSENT,
             .optional = f->flags & PX_FIELD_OPTIONAL, .hidden = f->flags & PX_FIELD_HIDDEN,
+            .command = f->flags & PX_POLICY_COMMAND, .project = f->flags & PX_POLICY_PROJECT,
         };
         return 0;
     }

@@ -108,6 +108,7 @@ static void check_rest(const struct px_policy *p, struct px_buf *out)
 
 PX_API int px_policy_check(const struct px_policy *policy, char **ret_text, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_buf struct px_buf out = PX_BUF(4 << 20);
     *ret_text = NULL;
     for (size_t i = 0; i < policy->binds.count; i++) {

@@ -131,6 +131,14 @@ enum {
     PX_OUTPUT_DEFAULT = 1 << 20,
 };
 
+/* What else the rows of the table say, beside enum px_field_flags. */
+enum px_policy_flags {
+    PX_POLICY_PATH = 1 << 8,    /* a path of the caller's if it has a slash or begins with a dot; else it may be a name */
+    PX_POLICY_DIR = 1 << 9,     /* always a path of the caller's, unless it is empty */
+    PX_POLICY_COMMAND = 1 << 10,        /* a command in a box that stays may say it; the rest is said when that box is started */
+    PX_POLICY_SENT = 1 << 11,   /* each command in a box that stays has its own value, which named/policy_text.c sends */
+    PX_POLICY_PROJECT = 1 << 12,        /* px run --sandbox may say it; the rest is the project's image and working tree */
+};
 extern const struct px_field px_policy_fields[];
 
 /* Sets all defaults, then the preset's rows. */
@@ -214,7 +222,5 @@ struct px_preset_row {
 extern const struct px_preset_row px_preset_rows[];
 
 /* policy/api.c */
-/* Another policy with the same fields. */
-int px_policy_copy(const struct px_policy *policy, struct px_policy **ret_copy, struct px_err *e);
 /* Whether its root is in the store, where it must be found and leased for each box. */
 bool px_policy_root_is_stored(const struct px_policy *policy);

@@ -843,3 +843,61 @@ TEST(every_allocation_may_fail)
     fail_each_allocation(file);
     ASSERT_EQ(mallinfo2().uordblks, before);
 }
+
+/* ---- what the rows say of their fields ---- */
+
+static void check_flag(unsigned flag, const char *words)
+{
+    char found[1024] = " ";
+    for (const struct px_field *f = px_policy_fields; f->name; f++)
+        if (f->flags & flag)
+            ASSERT(px_fmt(found + strlen(found), sizeof found - strlen(found), "%s ", f->name) >= 0);
+    ASSERT_STR(found, words);
+}
+
+TEST(flags_of_the_fields)
+{
+    check_flag(PX_POLICY_PATH, " base rootfs work-dir bind env-file seccomp ");
+    check_flag(PX_POLICY_DIR, " rootfs overlay changes ");
+    check_flag(PX_POLICY_COMMAND, " workdir env env-file timeout output-limit output-end tty interactive detach ");
+    check_flag(PX_POLICY_SENT, " env cpu-time pids file-size nofile timeout output-limit output-end tty interactive ");
+    check_flag(PX_POLICY_PROJECT,
+               " bind tmpfs workdir env env-file net allow-net deny-net allow-host-loopback host-port publish dns http-proxy memory "
+               "cpus cpu-time pids disk file-size nofile timeout output-limit output-end limits tty interactive user hostname require "
+               "seccomp apparmor timings ");
+}
+
+static void check_get(const struct px_policy *policy, const char *field, const char *value)
+{
+    struct px_err e = {0};
+    char *text = NULL;
+    ASSERT_PX(px_policy_get(policy, field, &text, &e), e);
+    ASSERT_STR(text, value);
+    free(text);
+}
+
+TEST(a_field_is_read_back)
+{
+    static const char *const rows[][2] = {{"net", "loopback"}, {"memory", "64m"}, {"timeout", "1500ms"}, {"tty", "true"},
+                                          {"env", "A=\"1\""},  {"env", "B=2"}};
+    struct px_policy *policy = NULL, *copy = NULL;
+    struct px_err e = {0};
+    char *text = NULL;
+    ASSERT_PX(px_policy_new("default", &policy, &e), e);
+    for (size_t i = 0; i < PX_COUNT_OF(rows); i++)
+        ASSERT_PX(px_policy_set(policy, rows[i][0], rows[i][1], &e), e);
+    ASSERT_PX(px_policy_copy(policy, &copy, &e), e);
+    px_policy_free(policy);
+    check_get(copy, "net", "\"loopback\"");
+    check_get(copy, "memory", "67108864");
+    check_get(copy, "timeout", "1.500");
+    check_get(copy, "tty", "true");
+    check_get(copy, "interactive", "false");
+    check_get(copy, "env", "[\"A=\\\"1\\\"\",\"B=2\"]");
+    check_get(copy, "env-file", "null");
+    check_get(copy, "work-dir", "null");
+    ASSERT_EQ(px_policy_get(copy, "device", &text, &e), -1);
+    ASSERT_EQ(px_policy_get(copy, "no-such-field", &text, &e), -1);
+    ASSERT_EQ(e.code, PX_E_USAGE);
+    px_policy_free(copy);
+}

@@ -65,7 +65,7 @@ int px_state_key(const char *home, uint8_t ret[PX_MAC_SIZE], struct px_err *e)
     if (px_home_find(home, &use, path, sizeof path, e) < 0)
         return -1;
     if (px_home_enter(AT_FDCWD, path, path, true, 022, &use, &fd, e) < 0)
-        return e && e->sys ? px_fix(e, "Set PX_HOME to the absolute path of a directory that you can write to.") : -1;
+        return e->sys ? px_fix(e, "Set PX_HOME to the absolute path of a directory that you can write to.") : -1;
     int r = read_key(fd, ret);
     if (r == -ENOENT)
         r = make_key(fd, ret);

@@ -384,9 +384,8 @@ static int answer(struct px_compose *b, char **ret_json, struct px_err *e)
 
 int px_sandbox_build(struct px_sandbox *s, const struct px_image_build *how, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_free struct px_compose *b = calloc(1, sizeof *b);
-    struct px_err own = {0};
-    e = e ? e : &own;
     if (!b)
         return px_no_memory(e);
     b->s = s;
@@ -413,6 +412,7 @@ static json_t *column(const struct px_capability *c)
 
 int px_sandbox_capabilities(struct px_sandbox *s, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_buf struct px_buf text = PX_BUF(RECORD_MAX);
     px_auto(px_document) json_t *rows = json_array();
     const struct px_capability *c;

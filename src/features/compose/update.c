@@ -121,11 +121,10 @@ static int update_images(struct px_sandbox *s, json_t *rows, json_t *kept, struc
 
 int px_sandbox_update(struct px_sandbox *s, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_buf struct px_buf text = PX_BUF(ANSWER_MAX);
     px_auto(px_document) json_t *rows = json_array();
     px_auto(px_document) json_t *kept = json_array();
-    struct px_err own = {0};
-    e = e ? e : &own;
     if (!rows || !kept)
         return px_no_memory(e);
     /* If the archive does not answer, nothing changes: cached answers are dropped only after a new answer. */

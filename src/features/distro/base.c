@@ -263,7 +263,7 @@ static int done_already(struct build *b, const struct px_base_build *how, char *
 {
     struct px_base base = {0};
     int r = px_catalog_base_find(b->s->store, b->row->name, &base, e);
-    if (r < 0 && how->force && e && (e->code == PX_E_RECORD || e->code == PX_E_SANDBOX_FORMAT))
+    if (r < 0 && how->force && (e->code == PX_E_RECORD || e->code == PX_E_SANDBOX_FORMAT))
         return 0;               /* the record is unreadable: build from today's packages and move the name */
     if (r != 0)
         return r < 0 ? -1 : 0;
@@ -292,6 +292,7 @@ static int build(struct build *b, const struct px_base_build *how, char **ret_js
 int px_sandbox_base_build(struct px_sandbox *s, const char *name, const struct px_base_build *how, char **ret_json,
                           struct px_err *e)
 {
+    PX_ERR(e);
     static const struct px_base_build plain = {0};
     struct build b = {.s = s};
     if (find_row(name, &b.row, e) < 0)
@@ -426,6 +427,7 @@ static int add_known(json_t *out)
 
 int px_sandbox_base_list(struct px_sandbox *s, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     struct listing l = {.s = s, .out = json_array(), .e = e};
     px_auto(px_document) json_t *known = json_array();
     px_auto(px_document) json_t *bases = l.out;
@@ -439,6 +441,7 @@ int px_sandbox_base_list(struct px_sandbox *s, char **ret_json, struct px_err *e
 
 int px_sandbox_base_lock(struct px_sandbox *s, const char *name, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_buf struct px_buf text = PX_BUF(PX_LOCK_MAX);
     struct px_base base = {0};
     if (px_catalog_base_need(s->store, name, &base, e) < 0)
@@ -465,6 +468,7 @@ static int is_other(void *user, enum px_record_kind kind, const char *name, cons
 
 int px_sandbox_base_remove(struct px_sandbox *s, const char *name, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_base base = {0};
     struct others others = {.name = name};
     if (px_catalog_base_need(s->store, name, &base, e) < 0)

@@ -208,6 +208,7 @@ static void judge(struct px_doctor *d)
 
 PX_API int px_doctor_run(struct px_doctor **ret_doctor, struct px_err *e)
 {
+    PX_ERR(e);
     struct utsname host;
     const struct px_tool *tool;
     struct px_doctor *d = calloc(1, sizeof *d);
@@ -321,6 +322,7 @@ static void print_list(struct px_json *j, const struct px_doctor *d, const char 
 
 PX_API int px_doctor_json(const struct px_doctor *doctor, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_buf struct px_buf out = PX_BUF(1 << 20);
     struct px_json j = {.out = &out};
     px_json_object(&j, NULL);

@@ -145,7 +145,7 @@ int px_sdist_failed(const struct px_env_package *p, struct px_err *e)
 {
     struct px_missing missing;
     char why[sizeof e->why];
-    if (!e || e->code != PX_E_BUILD)
+    if (e->code != PX_E_BUILD)
         return -1;
     (void)px_fmt(why, sizeof why, "%s", e->why);
     (void)px_fail(e, PX_E_BUILD, 0, "cannot build %s %s from its source", p->name, p->version);

@@ -98,8 +98,7 @@ static int commit(struct px_blob_writer *writer, const struct px_chosen *c, stru
     if (px_blob_commit(writer, expected(c), &p->sha256, &size, &mine) < 0) {
         if (mine.code == PX_E_OBJECT && expected(c))
             return other_file(p, expected(c), e);
-        if (e)
-            *e = mine;
+        *e = mine;
         return -1;
     }
     return c->file || is_one_of(c->pin, &p->sha256) ? 0 : other_file(p, NULL, e);
@@ -217,7 +216,7 @@ static int fetch_once(struct px_env_work *w, const struct px_chosen *c, const st
                                                  .what = what,
                                                  .outward = n > 0 && !px_index_has(w->index, &place)};
         if (ftruncate(sink, 0) < 0 || px_fetch(w->fetch, &request, answer, e) < 0)
-            return e && e->code ? -1 : unreachable(p, url, "there is no room for it", e);
+            return e->code ? -1 : unreachable(p, url, "there is no room for it", e);
         if (answer->cut)
             return 1;
         if (answer->status == 200)

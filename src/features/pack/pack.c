@@ -226,8 +226,7 @@ static int pack(struct px_pack_job *k, struct px_err *e)
 
 int px_project_pack(struct px_project *project, const struct px_project_pack *how, char **ret_json, struct px_err *e)
 {
-    struct px_err own = {0};
-    e = e ? e : &own;
+    PX_ERR(e);
     px_auto_free struct px_pack_job *k = calloc(1, sizeof *k);
     if (!k)
         return px_no_memory(e);

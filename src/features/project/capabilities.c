@@ -201,6 +201,7 @@ static int answer(struct edit *w, bool adding, char **ret_json)
 
 int px_project_sandbox_edit(struct px_project *p, bool adding, const char *const *names, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     struct edit w = {
         .p = p, .text = PX_BUF(PX_TOML_BYTES_MAX), .changed = json_array(), .refused = json_array(), .e = e};
     int r = px_buf_read_file(p->site.dir, PX_MANIFEST_FILE, PX_TOML_BYTES_MAX, &w.text);

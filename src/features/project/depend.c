@@ -346,13 +346,13 @@ static int answer(struct edit *w, json_t *sync, const char *synced, char **ret_j
 
 int px_project_depend(struct px_project *p, const struct px_depend *how, char **ret_json, struct px_err *e)
 {
-    struct px_err own = {0};
+    PX_ERR(e);
     struct edit w = {.p = p,
                      .how = how,
                      .dir = -EBADF,
                      .text = PX_BUF(PX_TOML_BYTES_MAX),
                      .changed = json_array(),
-                     .e = e ? e : &own};
+                     .e = e};
     px_auto(px_document) json_t *sync = NULL;
     const char *synced = "";
     int r = open_manifest(&w) < 0 || choose_list(&w) < 0 ? -1 : 0;

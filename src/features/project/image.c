@@ -279,9 +279,7 @@ static int make_once(struct px_project *p, const struct px_project_image_ask *as
 int px_project_image_make(struct px_project *p, const struct px_project_image_ask *ask, struct px_project_image *ret_image,
                           struct px_err *e)
 {
-    struct px_err own = {0};
     int r = -1;
-    e = e ? e : &own;
     for (int tries = 0; tries < TRIES && r < 0; tries++) {
         unsigned before = p->sandbox ? px_store_asides(p->sandbox->store) : 0;
         r = make_once(p, ask, ret_image, e);

@@ -134,6 +134,7 @@ static int edit(struct init *i, struct px_err *e)
 
 int px_project_init(const char *dir, const char *name, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     struct init i = {.dir = -EBADF, .name = name};
     if (!realpath(dir ? dir : ".", i.root))
         return px_fail(e, PX_E_IO, errno, "cannot find '%.200s'", dir ? dir : ".");

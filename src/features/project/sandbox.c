@@ -64,6 +64,7 @@ static int ship(struct px_project *p, const struct px_project_image *image, cons
 
 int px_project_sandbox_build(struct px_project *p, const struct px_image_build *how, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     const struct px_ready ready = {.command = "run"};
     const struct px_project_image_ask ask = {.ready = &ready, .force = how->force};
     px_auto_free struct px_project_image *image = calloc(1, sizeof *image);
@@ -150,6 +151,7 @@ static json_t *explain(const struct px_project *p, const struct px_project_image
 
 int px_project_sandbox_explain(struct px_project *p, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     const struct px_project_image_ask ask = {.plan = true};
     px_auto_free struct px_project_image *image = calloc(1, sizeof *image);
     if (!image)

@@ -24,6 +24,7 @@ enum { LOCK_MAX = PX_TOML_BYTES_MAX };
 
 int px_project_open(const char *dir, const char *home, struct px_project **ret_project, struct px_err *e)
 {
+    PX_ERR(e);
     char path[PATH_MAX];
     if (!realpath(dir ? dir : ".", path))
         return px_fail(e, PX_E_IO, errno, "cannot find '%.200s'", dir ? dir : ".");

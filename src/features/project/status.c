@@ -170,6 +170,7 @@ static json_t *warnings(const struct px_project *p, const struct px_snapshot *l)
 
 int px_project_status(struct px_project *p, char **ret_json, bool *ret_consistent, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_snapshot l;
     if (px_snapshot_at(p, &l, e) < 0)
         return -1;

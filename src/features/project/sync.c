@@ -233,6 +233,7 @@ static int sync_looked(struct px_project *p, struct px_snapshot *l, const struct
 
 int px_project_sync(struct px_project *p, const struct px_sync *how, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     const struct px_sync asked = {.frozen = px_project_frozen(how->frozen), .dry_run = how->dry_run};
     struct px_snapshot l;
     if (px_project_own_need(p, how->dry_run, e) < 0 || px_snapshot_at(p, &l, e) < 0)
@@ -302,6 +303,7 @@ static int make_ready(struct px_project *p, struct px_snapshot *l, const struct 
 
 int px_project_ready(struct px_project *p, const struct px_ready *how, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_snapshot l;
     if (px_snapshot_at(p, &l, e) < 0)
         return -1;

@@ -227,9 +227,8 @@ static int update(struct px_project *p, const struct px_snapshot *l, const struc
 
 int px_project_update(struct px_project *p, const struct px_update *how, char **ret_json, struct px_err *e)
 {
-    struct px_err own = {0};
+    PX_ERR(e);
     struct px_snapshot l;
-    e = e ? e : &own;
     if (px_project_base_bring(p, false, e) < 0 || px_snapshot_at(p, &l, e) < 0)
         return -1;
     int r = px_project_frozen(false) ? 0 : px_snapshot_settle(p, &l, e);

@@ -155,6 +155,7 @@ static json_t *details_json(const struct px_launch *l, const struct px_launch_en
 
 int px_launch_answer(const struct px_launch *l, const struct px_launch_end *end, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     char message[512];
     if (end->code == 0)
         (void)px_fmt(message, sizeof message, "%.200s ended well", l->target);
@@ -208,6 +209,7 @@ static json_t *sandbox_json(const struct px_launch *l)
 
 int px_launch_explain(const struct px_launch *l, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     const struct px_env *env = px_run_env(l);
     char message[512];
     json_t *details = json_pack(

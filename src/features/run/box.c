@@ -13,6 +13,7 @@
 
 int px_project_policy(struct px_policy **ret_policy, struct px_err *e)
 {
+    PX_ERR(e);
     return px_policy_new("project", ret_policy, e);
 }
 
@@ -46,6 +47,7 @@ int px_run_box_make(struct px_launch *l, const struct px_policy *asked, struct p
 
 int px_launch_box(struct px_launch *l, const struct px_io *io, struct px_box **ret_box, struct px_err *e)
 {
+    PX_ERR(e);
     return px_box_start(l->policy, (const char *const *)l->argv, io, ret_box, e);
 }
 

@@ -187,6 +187,7 @@ static int finish(struct host *h, struct px_launch_end *ret_end, struct px_err *
 
 int px_launch_host(struct px_launch *launch, int signals, struct px_launch_end *ret_end, struct px_err *e)
 {
+    PX_ERR(e);
     struct host h;
     init(&h, launch, signals);
     int r = start(&h, e);

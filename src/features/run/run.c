@@ -260,6 +260,7 @@ static int make(struct px_launch *l, const struct px_project_run *how, struct px
 int px_project_launch(struct px_project *project, const struct px_project_run *how, struct px_launch **ret_launch,
                       struct px_err *e)
 {
+    PX_ERR(e);
     struct px_launch *l = calloc(1, sizeof *l);
     if (!l)
         return px_no_memory(e);

@@ -188,8 +188,6 @@ static int failed(struct px_task_run *run, struct px_err *e)
 static int ended(struct px_box *box, struct px_err *e)
 {
     struct px_task_run *run = (struct px_task_run *)(void *)box->after;
-    struct px_err local = {0};
-    e = e ? e : &local;
     judge_end(run, &box->result);
     if (compare(run, box->changes, e) == 0 && commit(run, e) == 0)
         return 0;
@@ -489,8 +487,7 @@ static int name_key(struct px_task_run *run, const char *key, struct px_err *e)
 PX_API int px_task_start(const struct px_tasks *tasks, const char *id, const struct px_task_action *action,
                          struct px_task_run **ret_run, struct px_err *e)
 {
-    struct px_err local = {0};
-    e = e ? e : &local;
+    PX_ERR(e);
     if (px_workspace_check_id(id, e) < 0)
         return -1;
     struct px_task_run *run = calloc(1, sizeof *run);
@@ -522,12 +519,14 @@ PX_API int px_task_fd(const struct px_task_run *run)
 
 PX_API int px_task_step(struct px_task_run *run, struct px_err *e)
 {
+    PX_ERR(e);
     return run->box ? px_box_step(run->box, e) : 0;
 }
 
 PX_API int px_task_apply(const struct px_tasks *tasks, const char *id, const struct px_task_action *action,
                          struct px_task_run **ret_run, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_task_run *run = NULL;
     if (px_task_start(tasks, id, action, &run, e) < 0)
         return -1;
@@ -590,6 +589,7 @@ static void print_box(struct px_json *j, const struct px_result *box)
 
 PX_API int px_task_json(const struct px_task_run *run, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     const struct px_task_result *r = &run->result;
     px_auto_buf struct px_buf out = PX_BUF((size_t)256 << 20);
     struct px_json j = {.out = &out};

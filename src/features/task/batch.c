@@ -280,8 +280,7 @@ static int run_all(struct px_batch *b, struct px_err *e)
         return px_fail(e, PX_E_MEMORY, r, "actions");
     if (!b->failed)
         return 0;
-    if (e)
-        *e = b->why;
+    *e = b->why;
     return -1;
 }
 
@@ -301,6 +300,7 @@ static void free_batch(struct px_batch *b)
 PX_API int px_tasks_run(const struct px_tasks *tasks, const struct px_tasks_batch *batch, struct px_tasks_count *ret_count,
                         struct px_err *e)
 {
+    PX_ERR(e);
     if (batch->jobs == 0 || batch->jobs > PX_BATCH_JOBS_MAX)
         return px_fail(e, PX_E_VALUE, 0, "%u is no number of boxes: 1 to %d", batch->jobs, PX_BATCH_JOBS_MAX);
     struct px_batch *b = calloc(1, sizeof *b);

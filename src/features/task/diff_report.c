@@ -124,6 +124,7 @@ static int open_both(const struct px_tasks *tasks, const char *a, const char *b,
 PX_API int px_task_diff(const struct px_tasks *tasks, const char *a, const char *b, struct px_task_changes *ret_changes,
                         struct px_err *e)
 {
+    PX_ERR(e);
     struct px_workspace from, to;
     struct px_changes list = {0};
     if (!b)
@@ -168,6 +169,7 @@ static int carry_over(const struct px_changes *list, const char *from, struct px
 PX_API int px_task_apply_from(const struct px_tasks *tasks, const char *from, const char *to, struct px_task_changes *ret_changes,
                               struct px_err *e)
 {
+    PX_ERR(e);
     struct px_workspace source, target;
     struct px_layers origin = {0};
     struct px_changes list = {0};

@@ -140,8 +140,7 @@ static int load(struct px_task_done *d, const char *task, struct px_err *e)
     struct px_err none = {0};
     if (px_task_log(d->tasks, task, see_line, d, &none) == 0 || none.code == PX_E_NO_TASK)
         return 0;
-    if (e)
-        *e = none;
+    *e = none;
     return -1;
 }
 

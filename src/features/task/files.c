@@ -99,6 +99,7 @@ static int list_below(const struct px_workspace *space, const char *path, struct
 PX_API int px_task_list(const struct px_tasks *tasks, const char *id, const char *path,
                         int (*each)(void *user, const struct px_task_entry *entry), void *user, struct px_err *e)
 {
+    PX_ERR(e);
     struct listing l = {.each = each, .user = user};
     struct px_workspace space;
     char plain[PATH_MAX];
@@ -130,6 +131,7 @@ static int read_file(const struct px_workspace *space, const char *path, struct 
 PX_API int px_task_read(const struct px_tasks *tasks, const char *id, const char *path, struct px_bytes *ret_data,
                         struct px_err *e)
 {
+    PX_ERR(e);
     struct px_workspace space;
     char plain[PATH_MAX];
     if (px_task_path(path, plain, sizeof plain, e) < 0 || px_workspace_open(&tasks->root, id, PX_SPACE_FIND, &space, e) < 0)
@@ -149,6 +151,7 @@ static int not_exported(int err, const char *dir, struct px_err *e)
 
 PX_API int px_task_export(const struct px_tasks *tasks, const char *id, const char *dir, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_workspace space;
     if (px_workspace_open(&tasks->root, id, PX_SPACE_FIND, &space, e) < 0)
         return -1;
@@ -175,6 +178,7 @@ static int checkout(struct px_workspace *space, struct px_err *e)
 
 PX_API int px_task_checkout(const struct px_tasks *tasks, const char *id, char **ret_path, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_workspace space;
     px_workspace_sweep(&tasks->root);
     if (px_workspace_open(&tasks->root, id, PX_SPACE_FIND, &space, e) < 0)

@@ -72,6 +72,7 @@ static int read_part(int fd, struct lines *l)
 PX_API int px_task_log(const struct px_tasks *tasks, const char *id, int (*each)(void *user, const char *line, size_t len),
                        void *user, struct px_err *e)
 {
+    PX_ERR(e);
     bool any = false;
     int r = 0;
     if (px_workspace_check_id(id, e) < 0)

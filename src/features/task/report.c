@@ -269,6 +269,7 @@ static void print_report(struct px_json *j, const struct px_report *r)
 
 PX_API int px_tasks_report(const char *logs_dir, char **ret_json, char **ret_html, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_report r;
     px_auto_buf struct px_buf json = PX_BUF(1 << 20), html = PX_BUF((size_t)256 << 20);
     struct px_json j = {.out = &json};

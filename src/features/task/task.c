@@ -17,6 +17,7 @@ static const char scratch[] = "copy";
 
 PX_API int px_tasks_new(const char *file, struct px_tasks **ret_tasks, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_tasks *tasks = calloc(1, sizeof *tasks);
     if (!tasks)
         return px_no_memory(e);
@@ -48,6 +49,7 @@ PX_API const struct px_tasks_config *px_tasks_config(const struct px_tasks *task
 
 PX_API int px_tasks_ready(const struct px_tasks *tasks, struct px_err *e)
 {
+    PX_ERR(e);
     return px_task_project_need(tasks, e);
 }
 
@@ -178,6 +180,7 @@ int px_task_prepare_as(const struct px_tasks *tasks, const char *id, const struc
 PX_API int px_task_prepare(const struct px_tasks *tasks, const char *id, const struct px_task_file *files, size_t count,
                            const char *source, char **ret_path, struct px_err *e)
 {
+    PX_ERR(e);
     if (px_task_prepare_as(tasks, id, files, count, source, NULL, e) < 0)
         return -1;
     return px_task_give_path(tasks, id, ret_path, e);
@@ -204,11 +207,13 @@ int px_task_cleanup_as(const struct px_tasks *tasks, const char *id, const char 
 
 PX_API int px_task_cleanup(const struct px_tasks *tasks, const char *id, struct px_err *e)
 {
+    PX_ERR(e);
     return px_task_cleanup_as(tasks, id, NULL, e);
 }
 
 PX_API int px_task_fork(const struct px_tasks *tasks, const char *from, const char *to, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_workspace space;
     px_workspace_sweep(&tasks->root);
     if (px_workspace_check_id(to, e) < 0 || px_workspace_open(&tasks->root, from, PX_SPACE_FIND, &space, e) < 0)

@@ -26,6 +26,7 @@ static void print_check(struct px_json *j, const struct px_check *c)
 
 PX_API int px_verify_json(const struct px_verify_report *report, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_buf struct px_buf out = PX_BUF(PRINT_MAX);
     struct px_json j = {.out = &out};
     px_json_object(&j, NULL);
@@ -124,6 +125,7 @@ static void put_case(struct px_buf *out, const struct px_check *c)
 
 PX_API int px_verify_junit(const struct px_verify_report *report, char **ret_xml, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_buf struct px_buf out = PX_BUF(PRINT_MAX);
     uint64_t nsec = 0;
     for (size_t i = 0; i < report->count; i++)

@@ -382,10 +382,8 @@ static void free_run(struct px_verify_run *run)
 
 PX_API int px_verify_run(const struct px_verify *ask, struct px_verify_report **ret_report, struct px_err *e)
 {
-    struct px_err local = {0};
+    PX_ERR(e);
     struct px_verify_run run = {.ask = ask, .fixtures = PX_FIXTURES_NONE, .outside = PX_OUTSIDE_NONE};
-    if (!e)
-        e = &local;
     if (plan_all(&run, e) < 0 || px_fixtures_make(&run.fixtures, ask->attack, ask->secret, e) < 0 ||
         find_surroundings(&run, e) < 0) {
         free_run(&run);

@@ -217,6 +217,7 @@ static enum px_approval judge_parts(const struct px_worker *w, const struct px_s
 
 enum px_approval px_worker_judge(const struct px_worker *w, const char *command, char ***ret_argv, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_shell_line *line = NULL;
     enum px_approval tool = px_worker_tool(w, "shell", e);
     const char *why = tool == PX_BLOCKED ? NULL : px_shell_line_parse(command, &line);

@@ -375,6 +375,7 @@ static bool is_toml(const char *path)
 
 int px_worker_load(const char *path, const char *base, struct px_worker **ret_worker, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_worker *w = calloc(1, sizeof *w);
     struct reader *r = calloc(1, sizeof *r);
     px_auto_free char *data = NULL;

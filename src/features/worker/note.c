@@ -63,6 +63,7 @@ static void add_writable(const struct px_files *files, bool git, struct px_buf *
 int px_shell_note(const struct px_files *files, bool network, const struct px_result *result, char **ret_text,
                   struct px_err *e)
 {
+    PX_ERR(e);
     static const char *const no_write[] = {"Permission denied", "Read-only file system",
                                            "Operation not permitted", NULL};
     static const char *const git[] = {".git/", ".git'", NULL};

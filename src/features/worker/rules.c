@@ -27,6 +27,7 @@ const char *px_worker_tool_at(size_t index)
 /* Operations that are not tools (can_read, resolve, roots) only report the rules. */
 enum px_approval px_worker_tool(const struct px_worker *w, const char *tool, struct px_err *e)
 {
+    PX_ERR(e);
     for (size_t i = 0; i < PX_COUNT_OF(tool_names); i++) {
         if (strcmp(tool, tool_names[i][0]) != 0 && !px_equal(tool, tool_names[i][1]))
             continue;

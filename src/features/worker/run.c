@@ -28,6 +28,7 @@ static bool suffix_fits(const struct px_yaml *list, const char *path)
 int px_worker_attach(const struct px_worker *w, const char *path, int *ret_fd, uint64_t *ret_bytes,
                      struct px_err *e)
 {
+    PX_ERR(e);
     struct stat st;
     if (!suffix_fits(w->attachment_suffixes, path))
         return px_fail(e, PX_E_ATTACHMENT, 0, "'%.200s' has a suffix that must not be attached", path);
@@ -43,6 +44,7 @@ int px_worker_attach(const struct px_worker *w, const char *path, int *ret_fd, u
 
 int px_worker_child(const struct px_worker *w, const char *name, char **ret_path, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_buf struct px_buf path = PX_BUF(8192);
     const struct px_yaml *n = w->children ? w->children->first : NULL;
     while (n && strcmp(n->text, name) != 0)
@@ -175,6 +177,7 @@ static int make_policy(const struct px_worker *w, unsigned timeout_s, bool full,
 
 int px_worker_policy(const struct px_worker *w, struct px_policy **ret_policy, struct px_err *e)
 {
+    PX_ERR(e);
     return make_policy(w, TIMEOUT_S, true, ret_policy, e);
 }
 
@@ -219,6 +222,7 @@ static int no_weaker_box(const struct px_err *cause, struct px_err *e)
 int px_worker_start(const struct px_worker *w, const char *const argv[], const struct px_worker_run *how,
                     struct px_box **ret_box, struct px_err *e)
 {
+    PX_ERR(e);
     struct px_err cause = {0};
     int r = start(w, argv, how, true, ret_box, &cause);
     bool weaker = r < 0 && is_missing(&cause);
@@ -245,6 +249,7 @@ int px_worker_start(const struct px_worker *w, const char *const argv[], const s
 int px_worker_result(const struct px_worker *w, const struct px_box *box, unsigned timeout_s, char **ret_json,
                      struct px_err *e)
 {
+    PX_ERR(e);
     const struct px_result *r = px_box_result(box);
     px_auto_buf struct px_buf out = PX_BUF(ANSWER_MAX), err = PX_BUF(ANSWER_MAX);
     px_auto_free char *note = NULL, *all = NULL, *said = NULL, *errors = NULL;

@@ -179,6 +179,7 @@ static void describe_rules(const struct px_worker *w, struct px_buf *text, struc
 
 int px_worker_describe(const struct px_worker *w, char **ret_text, char **ret_json, struct px_err *e)
 {
+    PX_ERR(e);
     px_auto_buf struct px_buf text = PX_BUF(ANSWER_MAX), out = PX_BUF(ANSWER_MAX);
     struct px_json j = {.out = &out};
     px_json_object(&j, NULL);

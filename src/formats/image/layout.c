@@ -275,7 +275,7 @@ int px_image_layout_take(struct px_store *store, int fd, uint64_t size, const ch
     }
     if (px_blob_commit(w, expect, ret_oid, NULL, e) == 0)
         return 0;
-    if (!e || e->code != PX_E_OBJECT || !expect)
+    if (e->code != PX_E_OBJECT || !expect)
         return -1;
     (void)px_fail(e, PX_E_IMAGE, 0, "the %s sha256:%s is not what it is called", what, expect->hex);
     return px_why(e, "Its bytes have another digest: it was damaged, or changed.");

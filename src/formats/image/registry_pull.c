@@ -188,7 +188,7 @@ static int fetch_blob(struct px_registry *s, const struct px_descriptor *d, stru
         return -1;
     }
     if (px_blob_commit(w, &d->digest, &is, &size, e) < 0)
-        return e && e->code == PX_E_OBJECT ? other_bytes(s, "blob", &d->digest, e) : -1;
+        return e->code == PX_E_OBJECT ? other_bytes(s, "blob", &d->digest, e) : -1;
     return 0;
 }
 

@@ -35,8 +35,7 @@ static int failed(struct px_layer_message *m, struct px_err *e)
     clean(m->err.what, sizeof m->err.what, false);
     clean(m->err.why, sizeof m->err.why, false);
     clean(m->err.fix, sizeof m->err.fix, true);
-    if (e)
-        *e = m->err;
+    *e = m->err;
     return -1;
 }
 

@@ -170,8 +170,6 @@ static void clean(char *text, size_t size)
 
 static int failed(struct px_git_message *m, struct px_err *e)
 {
-    struct px_err own = {0};
-    e = e ? e : &own;
     if (!px_err_find(m->err.code))
         return px_fail(e, PX_E_INTERNAL, 0, "px-git failed and did not say why");
     clean(m->err.what, sizeof m->err.what);
