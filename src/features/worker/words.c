@@ -194,7 +194,10 @@ int px_worker_describe(const struct px_worker *w, char **ret_text, char **ret_js
         return -1;
     px_json_end(&j);
     px_buf_putc(&out, '\n');
-    *ret_text = px_buf_take(&text);
-    *ret_json = px_buf_take(&out);
-    return *ret_text && *ret_json ? 0 : px_no_memory(e);
+    px_auto_free char *shown = px_buf_take(&text), *json = px_buf_take(&out);
+    if (!shown || !json)
+        return px_no_memory(e);
+    *ret_text = px_take(&shown);
+    *ret_json = px_take(&json);
+    return 0;
 }
