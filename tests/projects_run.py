@@ -654,7 +654,7 @@ def P34_nothing_of_the_project_is_written(w):
     equal(sorted(str(p) for p in w.home.rglob("*.pyc")), store, "compiled files in the store")
 
 
-SEEN = """import compiled.deep.module as m, importlib.util, json, os
+BYTE_CODE = """import compiled.deep.module as m, importlib.util, json, os
 data = open(m.__cached__, "rb").read()
 source = open(m.__file__, "rb").read()
 print(json.dumps([m.__file__, m.__cached__, int.from_bytes(data[4:8], "little"), data[8:16] == importlib.util.source_hash(source), m.name.__code__.co_filename,
@@ -684,9 +684,9 @@ def packages_have_byte_code_here(w):
     for child in both:
         said = child.communicate(timeout=LIMIT_S)[0]
         equal(child.returncode, 0, f"a sync beside another: {said}")
-    found = {tuple(map(str, json.loads(one.out("run", "python", "-c", SEEN, **home)))) for one in (w, other)}
+    found = {tuple(map(str, json.loads(one.out("run", "python", "-c", BYTE_CODE, **home)))) for one in (w, other)}
     equal(len(found), 1, f"one for both: {found}")
-    source, cached, flags, same, name, names = json.loads(w.out("run", "python", "-I", "-c", SEEN, **home))
+    source, cached, flags, same, name, names = json.loads(w.out("run", "python", "-I", "-c", BYTE_CODE, **home))
     check(source.startswith(home["PX_HOME"] + "/store/trees/") and cached.startswith(os.path.dirname(source) + "/__pycache__/"), f"{source} {cached}")
     equal((flags, same, name), (1, True, source), "an unchecked hash, and the path of its source")
     equal(names, ["__init__.cpython-311.pyc", "module.cpython-311.pyc"], "what could be compiled")
@@ -694,7 +694,7 @@ def packages_have_byte_code_here(w):
     before = Path(cached).read_bytes()
     os.chmod(cached, 0o600)
     Path(cached).write_bytes(before + b"changed")
-    done = w.run("run", "python", "-c", SEEN, status=0, **home)
+    done = w.run("run", "python", "-c", BYTE_CODE, status=0, **home)
     check("is not what px stored" in done.stderr and Path(json.loads(done.stdout)[1]).read_bytes() == before, f"what was changed: {done}")
 
 
@@ -1038,10 +1038,10 @@ def task(w, *words, config="own.yaml", status=None, **more):
 
 
 def trees_of(w):
-    """The project's environment, and the trees of its packages, by its record."""
+    """The project's environment, and the trees of its packages with their byte code, by its record."""
     profile = json.loads((w.dir / ".px/state.json").read_text())["current_env"]["profile_oid"]
     record = json.loads((w.home / "sandbox/envs" / profile / "manifest.json").read_text())
-    return profile, sorted(set(record["refs"]["trees"]) - {record["tree"]})
+    return profile, sorted(package.get("code") or package["tree"] for package in record["packages"])
 
 
 @test
