@@ -107,8 +107,8 @@ static int no_option(struct args *a, const char *word, size_t len, struct px_err
                    a->verb->command == COMMAND_NEXT && a->command ? " A command that starts with '-' goes after `--`." : "");
     (void)snprintf(fix, sizeof fix, "Did you mean --%s?\n%s", near.found ? near.found : "", list);
     if (!a->verb->run && a->command)
-        return make_error(e, 1, list, "%s needs to know what to do before '--%.100s'", a->title, word);
-    return make_error(e, 1, near.found ? fix : list, "there is no option --%.200s", word);
+        return make_error(e, PX_E_USAGE, list, "%s needs to know what to do before '--%.100s'", a->title, word);
+    return make_error(e, PX_E_USAGE, near.found ? fix : list, "there is no option --%.200s", word);
 }
 
 /* ---- what an option does ---- */
@@ -121,9 +121,9 @@ static int set_number(const struct option_row *row, uint64_t *at, const char *te
         return 0;
     }
     if (row->most && row->most < UINT32_MAX)
-        return make_error(e, 2, NULL, "--%s: '%.100s' is not a number from %llu to %llu", row->name, text,
+        return make_error(e, PX_E_VALUE, NULL, "--%s: '%.100s' is not a number from %llu to %llu", row->name, text,
                           (unsigned long long)least, (unsigned long long)row->most);
-    return make_error(e, 2, NULL, "--%s: '%.100s' is not a number from %llu on", row->name, text, (unsigned long long)least);
+    return make_error(e, PX_E_VALUE, NULL, "--%s: '%.100s' is not a number from %llu on", row->name, text, (unsigned long long)least);
 }
 
 static int set_row(struct args *a, const struct option *o, const char *value, struct px_err *e)
@@ -220,14 +220,14 @@ static int take_option(struct args *a, const struct option *o, const char *behin
     const char *name = o->row ? o->row->name : o->field.name;
     bool preset = o->row && args_takes_some(a->verb) && strcmp(name, "preset") == 0;
     if (preset || (!o->row && !args_takes_field(a->verb, &o->field)))
-        return make_error(e, 1, rules->fix, "--%s %s", name, rules->else_is);
+        return make_error(e, PX_E_USAGE, rules->fix, "--%s %s", name, rules->else_is);
     if (!o->row && o->field.absent)
         return refuse_field(name, e);
     if (o->row && !takes_value(o) && behind)
-        return make_error(e, 1, NULL, "--%s takes no value", name);
+        return make_error(e, PX_E_USAGE, NULL, "--%s takes no value", name);
     const char *value = take_value(a, o, behind);
     if (!value)
-        return make_error(e, 1, NULL, "--%s needs a value", name);
+        return make_error(e, PX_E_USAGE, NULL, "--%s needs a value", name);
     if (o->row)
         return set_row(a, o, value, e);
     set_field(a, &o->field, value);
@@ -249,7 +249,7 @@ static int short_options(struct args *a, const char *letters, struct px_err *e)
     for (; *letters; letters++) {
         struct option o = {0};
         if (!find_option(a, "", 0, *letters, &o))
-            return make_error(e, 1, NULL, "there is no option -%c", *letters);
+            return make_error(e, PX_E_USAGE, NULL, "there is no option -%c", *letters);
         bool value = takes_value(&o);
         if (take_option(a, &o, value && letters[1] ? letters + 1 : NULL, e) < 0)
             return -1;
@@ -278,7 +278,7 @@ static int make_room(struct args *a, struct px_err *e)
                 list->items = calloc(words, sizeof *list->items);
                 ok = ok && list->items;
             }
-    return ok ? 0 : make_error(e, 4, NULL, "the command line is too long to keep");
+    return ok ? 0 : make_error(e, PX_E_MEMORY, NULL, "the command line is too long to keep");
 }
 
 static int take_command(struct args *a, struct px_err *e)
@@ -287,7 +287,7 @@ static int take_command(struct args *a, struct px_err *e)
     size_t words = (size_t)(a->argc - a->at);
     o->argv = calloc(words + 5, sizeof *o->argv);
     if (!o->argv)
-        return make_error(e, 4, NULL, "the command line is too long to keep");
+        return make_error(e, PX_E_MEMORY, NULL, "the command line is too long to keep");
     if (o->shell_text) {        /* sh -c TEXT sh ARG...: as a shell would */
         o->argv[o->argc++] = "/bin/sh";
         o->argv[o->argc++] = "-c";
@@ -328,8 +328,8 @@ static int wrong_count(const struct args *a, struct px_err *e)
     char fix[256];
     (void)snprintf(fix, sizeof fix, "Write %s%s%s.", a->title, *a->verb->words ? " " : "", a->verb->words);
     if (a->count < a->verb->least)
-        return make_error(e, 1, fix, "%s needs %s", a->title, a->verb->needs);
-    return make_error(e, 1, fix, "%s takes no '%.100s'", a->title, a->names[a->verb->most]);
+        return make_error(e, PX_E_USAGE, fix, "%s needs %s", a->title, a->verb->needs);
+    return make_error(e, PX_E_USAGE, fix, "%s takes no '%.100s'", a->title, a->names[a->verb->most]);
 }
 
 int args_parse(struct args *a, int argc, char **argv, struct px_err *e)

@@ -84,7 +84,7 @@ int status_of_words(const struct px_err *e);    /* USAGE_STATUS if the words wer
 int make_error(struct px_err *e, int code, const char *fix, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 int fail(const struct cli *cli, int code, int status, const char *fix, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-#define usage_error(cli, status, fix, ...) fail(cli, 1, status, fix, __VA_ARGS__)
+#define usage_error(cli, status, fix, ...) fail(cli, PX_E_USAGE, status, fix, __VA_ARGS__)
 bool in_colour(int fd);                         /* a terminal that shows colours, and NO_COLOR is not set */
 int flush(void);                                /* 0 if all of stdout was written, else 1 */
 /* Words for a person, on stdout (0 or -1), as a line on stderr, as a part of one there. What comes in by %s or %c is

@@ -45,9 +45,9 @@ static int take_paths(struct words *w, const struct px_files_op_info *op, struct
     if (*at && (op->to || strcmp(op->name, "diff") == 0))     /* which takes a file or a text */
         w->ask.to = *at++;
     if (*at)
-        return make_error(e, 1, NULL, "px file %s takes no '%.100s'", op->name, *at);
+        return make_error(e, PX_E_USAGE, NULL, "px file %s takes no '%.100s'", op->name, *at);
     if ((op->path && !w->ask.path) || (op->to && !w->ask.to) || (op->text && !w->ask.query.text))
-        return make_error(e, 1, "Run `px file --help` for the words of each operation.", "px file %s needs %s",
+        return make_error(e, PX_E_USAGE, "Run `px file --help` for the words of each operation.", "px file %s needs %s",
                           op->name, op->to ? "two paths" : op->text ? "a text" : "a path");
     return 0;
 }
@@ -76,7 +76,7 @@ static char *read_input(size_t *ret_len, struct px_err *e)
             free(data);
         data = more;
     }
-    (void)make_error(e, 4, NULL, "px ran out of memory");
+    (void)make_error(e, PX_E_MEMORY, NULL, "px ran out of memory");
     return NULL;
 }
 
@@ -91,7 +91,7 @@ static int call_words(struct words *w, const struct px_files *files, const struc
         return -1;
     if (op->edits) {
         if (!w->old_text || !w->new_text)
-            return make_error(e, 1, "Write px file edit PATH --old TEXT --new TEXT, or several edits with --input -.",
+            return make_error(e, PX_E_USAGE, "Write px file edit PATH --old TEXT --new TEXT, or several edits with --input -.",
                               "px file edit needs --old and --new");
         edit = (struct px_files_edit){w->old_text, w->new_text, strlen(w->old_text), strlen(w->new_text)};
         w->ask.edits = &edit;
@@ -117,7 +117,7 @@ static int call_input(const struct words *w, const struct px_files *files, const
 {
     size_t len;
     if (strcmp(w->input, "-") != 0 || w->count)
-        return make_error(e, 1, "Write the request as a JSON object to standard input: px file read --input -",
+        return make_error(e, PX_E_USAGE, "Write the request as a JSON object to standard input: px file read --input -",
                           "--input takes - and no words beside it");
     char *json = read_input(&len, e);
     if (!json)
@@ -136,7 +136,7 @@ static int check_tool(const struct px_worker *worker, const char *op, struct px_
             return 0;
     enum px_approval found = px_worker_tool(worker, op, e);
     if (found == PX_NEEDS_APPROVAL)
-        return make_error(e, 322, "Call it from a program that asks somebody: px.worker in Python.",
+        return make_error(e, PX_E_APPROVAL, "Call it from a program that asks somebody: px.worker in Python.",
                           "the worker's tool for '%s' needs approval", op);
     return found == PX_BLOCKED ? -1 : 0;
 }
@@ -149,9 +149,9 @@ static int open_files(struct words *w, const char *op, struct px_files **ret, st
     struct px_files_narrow narrow = {.read = w->read.items, .write = w->write.items, .read_only = w->read_only,
                                      .inherit = w->read.count == 0 && w->write.count == 0};
     if (w->worker && w->roots.count)
-        return make_error(e, 1, "Name the roots, or the worker's file that has them.", "--root and --worker exclude each other");
+        return make_error(e, PX_E_USAGE, "Name the roots, or the worker's file that has them.", "--root and --worker exclude each other");
     if (w->worker && w->git_writable)
-        return make_error(e, 1, "Write git_writable: true below sandbox in that file.",
+        return make_error(e, PX_E_USAGE, "Write git_writable: true below sandbox in that file.",
                           "--git-writable has no meaning with --worker");
     if (w->worker ? px_worker_load(w->worker, w->base, &worker, e) < 0
                   : px_files_parse(w->roots.items, w->roots.count, w->git_writable, &all, e) < 0)

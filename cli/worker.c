@@ -70,21 +70,21 @@ static bool person_agrees(void)
 static int ask_person(const char *command, struct px_err *e)
 {
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-        return make_error(e, 322, NULL, "the command needs approval: %.200s", command);
+        return make_error(e, PX_E_APPROVAL, NULL, "the command needs approval: %.200s", command);
     (void)tcflush(STDIN_FILENO, TCIFLUSH);      /* what was typed before the question is no answer to it */
     show_command(command);
-    return person_agrees() ? 0 : make_error(e, 322, NULL, "the command was not approved: %.200s", command);
+    return person_agrees() ? 0 : make_error(e, PX_E_APPROVAL, NULL, "the command was not approved: %.200s", command);
 }
 
 static int approve(const struct words *w, const struct px_worker *worker, char ***ret_argv, struct px_err *e)
 {
     char *text = w->command_count ? join(w) : calloc(1, 1);
     if (!text)
-        return make_error(e, 4, NULL, "px ran out of memory");
+        return make_error(e, PX_E_MEMORY, NULL, "px ran out of memory");
     enum px_approval verdict = px_worker_judge(worker, text, ret_argv, e);
     int r = verdict == PX_BLOCKED ? -1 : 0;
     if (verdict == PX_NEEDS_APPROVAL && w->strict)
-        r = make_error(e, 322, "Leave --strict out to be asked.", "the command needs approval: %.200s", text);
+        r = make_error(e, PX_E_APPROVAL, "Leave --strict out to be asked.", "the command needs approval: %.200s", text);
     else if (verdict == PX_NEEDS_APPROVAL && !w->approve_all)
         r = ask_person(text, e);
     if (r < 0 && verdict != PX_BLOCKED)
@@ -210,7 +210,7 @@ static int may_call(const struct words *w, const struct px_worker *caller, struc
     if (found == PX_BLOCKED || found == PX_PRE_APPROVED || w->approve_all)
         return found == PX_BLOCKED ? -1 : 0;
     (void)snprintf(text, sizeof text, "worker_call %.200s", w->child);
-    return w->strict ? make_error(e, 322, "Leave --strict out to be asked.", "calling another worker needs approval")
+    return w->strict ? make_error(e, PX_E_APPROVAL, "Leave --strict out to be asked.", "calling another worker needs approval")
                      : ask_person(text, e);
 }
 

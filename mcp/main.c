@@ -50,10 +50,10 @@ static int fill_env(struct words *w, struct args *a, struct px_err *e)
         if (!value)
             continue;
         if (asprintf(&w->made[i], "%s=%s", name, value) < 0)
-            return make_error(e, 4, NULL, "px ran out of memory");
+            return make_error(e, PX_E_MEMORY, NULL, "px ran out of memory");
         a->fields[i].value = w->made[i];
     }
-    return w->made ? 0 : make_error(e, 4, NULL, "px ran out of memory");
+    return w->made ? 0 : make_error(e, PX_E_MEMORY, NULL, "px ran out of memory");
 }
 
 static void words_done(struct words *w)
@@ -75,7 +75,7 @@ static int make_policy(void *user, struct px_policy **ret_policy, struct px_err 
     if (w->worker)
         return px_worker_policy(w->worker, ret_policy, e);
     if (o->argc || o->shell_text || o->plan || o->report || o->tty || o->interactive || o->detach || o->keeps)
-        return make_error(e, 1, "Commands come from the client. Run `px mcp --help` for what can be said here.",
+        return make_error(e, PX_E_USAGE, "Commands come from the client. Run `px mcp --help` for what can be said here.",
                           "px mcp takes no command, and nothing that goes with one");
     if (px_policy_new(o->preset ? o->preset : "worker", &policy, e) < 0)
         return -1;
@@ -98,7 +98,7 @@ static int make_policy(void *user, struct px_policy **ret_policy, struct px_err 
 static int open_worker(struct words *w, struct px_err *e)
 {
     if (w->roots.count || w->read_only || w->git_writable || w->args->o.preset || w->args->field_count || w->args->o.argc)
-        return make_error(e, 1, "Say it in the worker's file, see px-worker(1), or leave --worker out.",
+        return make_error(e, PX_E_USAGE, "Say it in the worker's file, see px-worker(1), or leave --worker out.",
                           "--worker goes with --no-execute and --approval-timeout alone");
     if (px_worker_load(w->worker_file, NULL, &w->worker, e) < 0)
         return -1;
@@ -114,10 +114,10 @@ static int open_files(struct words *w, struct px_err *e)
     if (w->worker_file)
         return open_worker(w, e);
     if (w->approval_s)
-        return make_error(e, 1, "Name a worker's file by --worker.",
+        return make_error(e, PX_E_USAGE, "Name a worker's file by --worker.",
                           "--approval-timeout is for the rules of a worker");
     if (w->roots.count == 0)
-        return make_error(e, 1, "Write px mcp --root NAME=DIR[:rw], or px mcp --worker FILE.",
+        return make_error(e, PX_E_USAGE, "Write px mcp --root NAME=DIR[:rw], or px mcp --worker FILE.",
                           "px mcp needs a directory to serve");
     if (px_files_parse(w->roots.items, w->roots.count, w->git_writable, &all, e) < 0)
         return -1;

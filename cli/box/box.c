@@ -85,7 +85,7 @@ static _Noreturn void keep(struct cli *cli, const struct px_policy *policy, int 
         rename_process(cli->argv, ready.name);
         (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
         if (chdir("/") < 0)     /* banned: a program may; it must not hold the caller's directory */
-            r = make_error(&ready.err, 7, NULL, "the keeper cannot enter '/'");
+            r = make_error(&ready.err, PX_E_IO, NULL, "the keeper cannot enter '/'");
     }
     bool told = send(talk, &ready, sizeof ready, MSG_NOSIGNAL) == sizeof ready;
     if (r >= 0 && told) {
@@ -113,7 +113,7 @@ static int start_keeper(struct cli *cli, const struct px_policy *policy, struct 
     if (px_policy_prepare(policy, e) < 0)       /* what takes long is done before anybody waits for the keeper */
         return -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-        return make_error(e, 7, NULL, "px cannot talk to a keeper");
+        return make_error(e, PX_E_IO, NULL, "px cannot talk to a keeper");
     pid_t pid = fork();
     if (pid == 0)
         keep(cli, policy, ends[1]);
@@ -121,12 +121,12 @@ static int start_keeper(struct cli *cli, const struct px_policy *policy, struct 
     ret->talk = ends[0];
     ret->pid = pid;
     if (pid < 0)
-        return make_error(e, 19, NULL, "px cannot start a keeper");
+        return make_error(e, PX_E_CLONE, NULL, "px cannot start a keeper");
     struct pollfd answer = {.fd = ends[0], .events = POLLIN};
     while (poll(&answer, 1, START_MSEC_MAX) < 0 && errno == EINTR)
         ;
     if (recv(ends[0], &ret->ready, sizeof ret->ready, MSG_DONTWAIT) != sizeof ret->ready)
-        return make_error(e, 40, "Try again.", "the keeper of the box ended before the box was there");
+        return make_error(e, PX_E_GONE, "Try again.", "the keeper of the box ended before the box was there");
     if (ret->ready.err.code) {
         *e = ret->ready.err;
         return -1;

@@ -52,7 +52,7 @@ static int show_new(struct follow *f, struct px_err *e)
             }
             moved = 1;
             if (write_all(f->to[i], chunk, (size_t)n) < 0)
-                return make_error(e, 7, NULL, "the output cannot be written");
+                return make_error(e, PX_E_IO, NULL, "the output cannot be written");
         }
         if (n < 0)
             return -1;
@@ -121,7 +121,7 @@ static int find_command_of(struct px_living *living, const char *name, unsigned 
         *ret = found;
         return 0;
     }
-    (void)make_error(e, 40, "px box show NAME lists them. Start one: px box exec NAME -d -- COMMAND.",
+    (void)make_error(e, PX_E_GONE, "px box show NAME lists them. Start one: px box exec NAME -d -- COMMAND.",
                      wanted ? "box '%s' has no detached command %u" : "box '%s' has no detached command", name, wanted);
     (void)snprintf(e->why, sizeof e->why, "Only commands that were started with -d have a log.");
     return -1;

@@ -35,21 +35,21 @@ static int check_words(struct asked *a, struct px_err *e)
     const struct options *o = a->o;
     const char *fix = "Run `px run --help` for what can be said.";
     if (o->said && !a->how.sandbox)
-        return make_error(e, 1, "Add --sandbox: on this machine nothing bounds the program.", "--%s needs --sandbox",
+        return make_error(e, PX_E_USAGE, "Add --sandbox: on this machine nothing bounds the program.", "--%s needs --sandbox",
                           o->said);
     if (o->report && !a->how.sandbox)
-        return make_error(e, 1, "Add --sandbox, or use --json.", "--report needs --sandbox");
+        return make_error(e, PX_E_USAGE, "Add --sandbox, or use --json.", "--report needs --sandbox");
     if (a->auto_add && !a->how.sandbox)
-        return make_error(e, 1, "Add --sandbox.", "--auto-add needs --sandbox");
+        return make_error(e, PX_E_USAGE, "Add --sandbox.", "--auto-add needs --sandbox");
     if (a->how.read_only && !a->how.sandbox)
-        return make_error(e, 1, "Add --sandbox.", "--read-only needs --sandbox");
+        return make_error(e, PX_E_USAGE, "Add --sandbox.", "--read-only needs --sandbox");
     if (o->shell_text || o->plan)
-        return make_error(e, 1, o->plan ? "Run `px explain run`." : fix, "--%s is for px exec",
+        return make_error(e, PX_E_USAGE, o->plan ? "Run `px explain run`." : fix, "--%s is for px exec",
                           o->plan ? "plan" : "command");
     if (a->cli->json && (o->tty || o->interactive))
-        return make_error(e, 1, "Leave one of them out.", "--json has no terminal and no input for the program");
+        return make_error(e, PX_E_USAGE, "Leave one of them out.", "--json has no terminal and no input for the program");
     if (o->argc == 0 && strcmp(a->command, "run") == 0)
-        return make_error(e, 1,
+        return make_error(e, PX_E_USAGE,
                           "Name a file of the project, python, or a script of one of its packages: px run app.py.",
                           "there is nothing to run");
     return 0;

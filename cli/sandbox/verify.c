@@ -26,10 +26,10 @@ struct asked {
 static int check_words(const struct options *o, struct px_err *e)
 {
     if (o->argc > 0 || o->shell_text)
-        return make_error(e, 1, "Write options only: px sandbox verify --preset untrusted.",
+        return make_error(e, PX_E_USAGE, "Write options only: px sandbox verify --preset untrusted.",
                           "px sandbox verify runs commands of its own");
     if (o->tty || o->interactive || o->plan || o->report || o->timings)
-        return make_error(e, 1, "Leave -t, -i, --plan, --report and --timings out; --json and --junit FILE give reports.",
+        return make_error(e, PX_E_USAGE, "Leave -t, -i, --plan, --report and --timings out; --json and --junit FILE give reports.",
                           "px sandbox verify chooses the streams of its boxes itself");
     return 0;
 }
@@ -164,7 +164,7 @@ static int find_attack(char *out, size_t size, struct px_err *e)
         if (access(out, R_OK) == 0)
             return 0;
     }
-    return make_error(e, 3, "Install px as a whole (make install), or run it from its build directory.",
+    return make_error(e, PX_E_NOT_BUILT, "Install px as a whole (make install), or run it from its build directory.",
                       "this needs the program px-attack, and it is not beside px-main");
 }
 

@@ -21,14 +21,14 @@ static int print_result(void *user, const char *json, size_t len)
 static int open_actions(struct call *c, char name[PATH_MAX], int *ret_fd)
 {
     if (!c->w.from)
-        return make_error(&c->e, 1, "Write px task run --from FILE.", "--from is missing");
+        return make_error(&c->e, PX_E_USAGE, "Write px task run --from FILE.", "--from is missing");
     if (strcmp(c->w.from, "-") == 0) {
         *ret_fd = STDIN_FILENO;
         return 0;
     }
     *ret_fd = open(c->w.from, O_RDONLY | O_CLOEXEC);
     if (*ret_fd < 0 || !realpath(c->w.from, name)) {
-        (void)make_error(&c->e, 7, NULL, "the actions in '%.300s' cannot be read", c->w.from);
+        (void)make_error(&c->e, PX_E_IO, NULL, "the actions in '%.300s' cannot be read", c->w.from);
         c->e.sys = errno;
         return -1;
     }
@@ -79,7 +79,7 @@ static int write_page(struct call *c, const char *text)
     bool written = open_report(c->w.html, &page) == 0 && write_report(&page, text) == 0;
     if (page.dir >= 0)
         (void)close(page.dir);
-    return written ? 0 : make_error(&c->e, 7, NULL, "the report cannot be written to '%.300s'", c->w.html);
+    return written ? 0 : make_error(&c->e, PX_E_IO, NULL, "the report cannot be written to '%.300s'", c->w.html);
 }
 
 /* The same in words, a line each. */

@@ -39,7 +39,7 @@ static char *read_input(const char *path, size_t *ret_len, struct px_err *e)
         return data;
     }
     free(data);
-    (void)make_error(e, 7, NULL, n < 0 ? "'%.300s' cannot be read" : "'%.300s' is too large", path);
+    (void)make_error(e, PX_E_IO, NULL, n < 0 ? "'%.300s' cannot be read" : "'%.300s' is too large", path);
     return NULL;
 }
 
@@ -50,7 +50,7 @@ static json_t *read_json(const char *path, struct px_err *e)
     char *text = read_input(path, &len, e);
     json_t *value = text ? json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &wrong) : NULL;
     if (text && !value)
-        (void)make_error(e, 2, "Write one JSON object.", "'%.200s', line %d: %s", path, wrong.line, wrong.text);
+        (void)make_error(e, PX_E_VALUE, "Write one JSON object.", "'%.200s', line %d: %s", path, wrong.line, wrong.text);
     free(text);
     return value;
 }
@@ -79,12 +79,12 @@ static int add_given(struct call *c, struct file_list *l, const char *said, bool
     const char *equals = strchr(said, '=');
     size_t len = 0;
     if (!equals || equals == said)
-        return make_error(&c->e, 1, "Write PATH=FILE or PATH=TEXT.", "'%.100s' names no file of a workspace", said);
+        return make_error(&c->e, PX_E_USAGE, "Write PATH=FILE or PATH=TEXT.", "'%.100s' names no file of a workspace", said);
     char *path = strndup(said, (size_t)(equals - said));
     char *data = !path ? NULL : is_text ? strdup(equals + 1) : read_input(equals + 1, &len, &c->e);
     if (!data) {
         free(path);
-        return c->e.code ? -1 : make_error(&c->e, 4, NULL, "px ran out of memory");
+        return c->e.code ? -1 : make_error(&c->e, PX_E_MEMORY, NULL, "px ran out of memory");
     }
     l->own[l->own_count++] = path;
     l->own[l->own_count++] = data;
@@ -97,11 +97,11 @@ static int add_json(struct call *c, struct file_list *l)
     const char *path;
     json_t *value;
     if (!json_is_object(l->json))
-        return make_error(&c->e, 2, NULL, "the files are not a JSON object of paths and texts");
+        return make_error(&c->e, PX_E_VALUE, NULL, "the files are not a JSON object of paths and texts");
     json_object_foreach(l->json, path, value)
     {
         if (!json_is_string(value))
-            return make_error(&c->e, 2, "Write {\"path\": \"text\"}.", "the file '%.100s' has no text", path);
+            return make_error(&c->e, PX_E_VALUE, "Write {\"path\": \"text\"}.", "the file '%.100s' has no text", path);
         l->items[l->count++] = (struct px_task_file){path, json_string_value(value), json_string_length(value)};
     }
     return 0;
@@ -116,7 +116,7 @@ static int collect_files(struct call *c, struct file_list *l)
     l->items = calloc(json_object_size(l->json) + given + 1, sizeof *l->items);
     l->own = calloc(2 * given + 1, sizeof *l->own);
     if (!l->items || !l->own)
-        return make_error(&c->e, 4, NULL, "px ran out of memory");
+        return make_error(&c->e, PX_E_MEMORY, NULL, "px ran out of memory");
     if (c->w.files && add_json(c, l) < 0)
         return -1;
     for (size_t i = 0; i < given; i++)
@@ -130,7 +130,7 @@ int answer(struct call *c, json_t *object)
     char *text = object ? json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
     json_decref(object);
     if (!text)
-        return fail(c->cli, 4, 1, NULL, "px ran out of memory");
+        return fail(c->cli, PX_E_MEMORY, 1, NULL, "px ran out of memory");
     int r = print_document(text);
     free(text);
     return r < 0 ? 1 : 0;

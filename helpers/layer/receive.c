@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/sys.h"
 #include "helpers/layer/layer.h"
 #include "kernel/copy.h"
@@ -105,12 +106,6 @@ static int copy_link(struct extract *x, int dir, const char *leaf, const struct 
     return r < 0 ? cannot(entry, r, e) : 0;
 }
 
-static bool is_below(const char *name, const char *top)
-{
-    size_t n = strlen(top);
-    return strncmp(name, top, n) == 0 && (name[n] == '\0' || name[n] == '/');
-}
-
 static int take(struct extract *x, struct tar *t, const struct entry *entry, const char *top, struct px_err *e)
 {
     const char *leaf;
@@ -120,7 +115,7 @@ static int take(struct extract *x, struct tar *t, const struct entry *entry, con
                        (unsigned long long)x->limits.entries);
     if (entry->name[0] == '\0')
         return 0;
-    if (!is_below(entry->name, top))
+    if (!px_path_within(entry->name, top))
         return px_fail(e, PX_E_ARCHIVE, 0, "the archive that came from the box holds '%s', which nobody asked for",
                        show(entry->name, strlen(entry->name)).text);
     if (entry->kind == KIND_SYMLINK || entry->kind == KIND_DROPPED) {

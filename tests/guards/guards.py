@@ -6,7 +6,7 @@
     launcher  the small launcher has the objects of src/core and start/launcher.c
     names     an external function begins with its folder or a file of it, and no two folders share such a word
     folders   a folder has at most 6,000 lines in 45 files, and no family of more than five files with one prefix
-    errors    a public function that takes an error begins with PX_ERR, and tests/null_error.c calls it without one
+    errors    a public function that takes an error begins with PX_ERR, and tests/null_error.c calls it without one; front ends name errors
     banned    nothing in tools/banned.txt is called in src/, cli/, helpers/ and mcp/
     child     the child's objects need only the symbols in tests/guards/child-symbols.txt
     globals   libpx.so and libpx.a have no mutable globals
@@ -268,6 +268,9 @@ def functions_with_error(repo):
     return {name for path in sources(repo, ("include/px",), (".h",)) for name in declared.findall(strip(read(path)))}
 
 
+NUMBERED = re.compile(r"\b(?:make_error|px_fail|fail)\([^,()]*, \d+")
+
+
 def check_errors(repo, _build):
     public, begun, findings = functions_with_error(repo), set(), []
     for path in sources(repo, ("src",), (".c",)):
@@ -276,6 +279,8 @@ def check_errors(repo, _build):
                 findings.append(f"{path.name}: {name} does not begin with PX_ERR(e)")
             begun |= {name} & public
     called = set(re.findall(r"\b(?:(?:FAILS|MEMORY)\(|SAYS\(\w+, )(px_\w+)", read(repo / "tests/null_error.c")))
+    findings += [f"{path.relative_to(repo)}: {match} has a number: px/errors.h names it" for path in sources(repo, FRONTS, (".c", ".h"))
+                 for match in NUMBERED.findall(strip(read(path)))]
     findings += [f"{name} is not defined in src/" for name in public - begun]
     findings += [f"tests/null_error.c has no row for {name}" for name in public - called]
     findings += [f"tests/null_error.c: {name} is no public function with an error" for name in called - public]
@@ -863,6 +868,8 @@ SAMPLES = [
     ("folders", "FAIL", "6 files begin with keep_", {f"src/core/base/keep_{word}.c": "" for word in "abcdef"}),
     ("errors", "ok", "", ERRORS),
     ("errors", "FAIL", "px_a does not begin", {**ERRORS, "src/core/base/b.c": "int px_a(int x, struct px_err *e)\n{\n    return 0;\n}\n"}),
+    ("errors", "FAIL", "fail(cli, 7 has a number", {**ERRORS, "cli/x.c": "int f(void) { return fail(cli, 7, 1); }\n"}),
+    ("errors", "ok", "", {**ERRORS, "cli/x.c": "int f(void) { return fail(cli, PX_E_IO, 1); }\n"}),
     ("errors", "FAIL", "px_a is not defined", {**ERRORS, "src/core/base/a.c": ""}),
     ("errors", "FAIL", "no row for px_a", {**ERRORS, "tests/null_error.c": ""}),
     ("errors", "FAIL", "px_b is no public", {**ERRORS, "tests/null_error.c": "SAYS(PX_NO, px_b);\nMEMORY(px_a, 1);\n"}),

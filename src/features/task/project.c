@@ -59,7 +59,7 @@ int px_task_project_open(struct px_tasks *tasks, struct px_err *e)
     return px_fix(e, "Name the directory of a project, from the working directory on or by its whole path.");
 }
 
-/* Stores what was found, so that it can be found again. */
+/* Drops what was found; the next call looks again. */
 static void forget(struct px_task_project *t)
 {
     for (size_t i = 0; i < t->count; i++) {
