@@ -1,4 +1,4 @@
-/* image-tool WORD ARGUMENT... - the functions of src/formats/image/oci.h one by one, for tests/images.py. PX_HOME is the store.
+/* image-tool WORD ARGUMENT... - the functions of src/formats/image/oci.h one by one, for tests/images/images.py. PX_HOME is the store.
  *
  *     make COMPRESSION [@NAME=TEXT...] DIR...    an image with annotations and a layer for each directory
  *     read PATH [NAME]                 load ID

@@ -232,7 +232,7 @@ def check_launcher(_repo, build):
 # ---- names of functions --------------------------------------------------------------------------------------------
 
 EVERYWHERE = ("base",)                  # its functions are words of the whole tree: px_fail, px_equal
-ALSO = {"child": {"op"}}                # the functions of data/ops.def's kind: one a step
+ALSO = {"child": {"op"}}                # a function for each row of plan/ops.def
 
 
 def public_functions(repo):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""hello.py ASK - which server the first request of a connection asks for: src/core/net/hello.c against real servers on loopback.
+"""hello.py ASK - which server the first request of a connection asks for: helpers/net/hello.c against real servers on loopback.
 
 Random requests from a fixed seed, most of them broken. Where a server answers a request for a name other than the one that is
 allowed, our reader must not have let it pass: neither as a request for the allowed name, nor as one without a name, nor as another

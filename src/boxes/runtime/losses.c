@@ -13,7 +13,7 @@
 enum { VALUE_MAX = 1 << 20 };
 
 /* What no field switches on, and what the formats do with the fields, in the order of enum px_format:
- * + it is said there, - it is lost, . it is about px itself. Roots that take changes are refused (other.c). */
+ * + it is said there, - it is lost, . it is about px itself. Roots that take changes are refused (export_others.c). */
 static const char *const always[] = {"landlock", "landlock", "landlock, seccomp", "landlock, seccomp, namespaces, environment"};
 static const struct {
     const char *field, *formats;
